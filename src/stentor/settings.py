@@ -1,0 +1,154 @@
+"""Every setting of Stentor: one strict model whose field names are the CLI flags, the variables and the TOML keys.
+
+Later sources win: file, then environment (STENTOR_*), then flags.
+
+Owns where a value came from, too, so that a message can name the place to change it. Knows nothing of what uses them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
+
+from .catalog import BUNDLED, Kind, ModelSpec
+from .errors import SettingsError
+
+PREFIX = "STENTOR_"
+FILE_VARIABLE = "STENTOR_SETTINGS"  # where the TOML file is; the one variable that is no setting
+
+
+def _model_table(value: object) -> object:
+    """`{"id": "ENGINE:PATH"}` or a table per id; from a flag or a variable as JSON or `id=ENGINE:PATH,id=…`."""
+    if isinstance(value, str):
+        value = json.loads(value) if value.lstrip().startswith("{") else _pairs(value)
+    if not isinstance(value, dict):
+        return value
+    return {name: ModelSpec.parse(spec) if isinstance(spec, str) else spec for name, spec in value.items()}
+
+
+def _pairs(text: str) -> dict[str, str]:
+    items = [item.partition("=") for item in text.split(",") if item.strip()]
+    if any(not equals for _, equals, _ in items):
+        raise ValueError("write id=ENGINE:PATH, several with commas between, or a JSON object")
+    return {name.strip(): spec.strip() for name, _, spec in items}
+
+
+def _comma_list(value: object) -> object:
+    return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+
+
+class Settings(BaseModel):
+    """The effective settings. The description of a field is its `--help` line and its row in docs/settings.md."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    host: str = Field("127.0.0.1", description="Address to listen on; other than loopback only with an API key.")
+    port: int = Field(8300, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    api_keys: Annotated[list[SecretStr], BeforeValidator(_comma_list)] = Field(
+        default_factory=list, description="Keys that clients must send as Bearer; none means no key is asked for."
+    )
+    insecure: bool = Field(False, description="Listen on any address without a key. For networks you trust.")
+    models: Annotated[dict[str, ModelSpec], BeforeValidator(_model_table)] = Field(
+        default_factory=dict, description="More models to offer: id=ENGINE:PATH, several with commas between."
+    )
+    speech_model: str = Field("hibari", description="Model that speaks where a request names OpenAI's or none.")
+    transcription_model: str = Field("whisper-tiny.en", description="Model that listens where a request names none.")
+    preload: bool = Field(True, description="Load the two default models at start instead of at the first request.")
+    queue_limit: int = Field(64, ge=0, description="Requests that may wait for one model; more get 429.")
+    max_input_chars: int = Field(100_000, ge=1, description="Longest text of one speech request.")
+    max_upload_mb: int = Field(512, ge=1, description="Largest upload of one transcription, in MiB.")
+    max_audio_seconds: float = Field(4 * 3600, gt=0, description="Longest audio of one transcription.")
+    first_byte_timeout: float = Field(120.0, gt=0, description="Seconds a request may wait for its first audio.")
+    client_timeout: float = Field(60.0, gt=0, description="Seconds a client may take nothing before it is cut off.")
+    load_timeout: float = Field(300.0, gt=0, description="Seconds without progress after which a load has failed.")
+    frame_timeout: float = Field(30.0, gt=0, description="Seconds one unit of work may take before it is a stall.")
+    log_level: str = Field("info", description="debug, info, warning or error.")
+
+    @model_validator(mode="after")
+    def _defaults_are_offered(self) -> Settings:
+        for spec in self.models.values():
+            _ = spec.the_kind  # raises for an engine that nobody knows
+        for field, kind in (("speech_model", "tts"), ("transcription_model", "stt")):
+            name = getattr(self, field)
+            if name not in self.offered or self.offered[name].the_kind != kind:
+                raise ValueError(f"{field} = {name!r} is not among the models: {', '.join(self.offered)}")
+        return self
+
+    @property
+    def offered(self) -> dict[str, ModelSpec]:
+        """Every model by id: the bundled ones and the configured ones, which win where an id is both."""
+        return {**BUNDLED, **self.models}
+
+    def default_model(self, kind: Kind) -> str:
+        return self.speech_model if kind == "tts" else self.transcription_model
+
+
+class Loaded(BaseModel):
+    """Settings together with the origin of each value: `default`, a file, a variable or a flag."""
+
+    settings: Settings
+    origins: dict[str, str]
+
+
+def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ, file: Path | None = None) -> Loaded:
+    """Settings from all sources. Raises SettingsError that names the source, the key and the nearest valid name."""
+    values: dict[str, Any] = {}
+    origins = dict.fromkeys(Settings.model_fields, "default")
+    for origin, source in _sources(flags, environ, file):
+        for key, value in source.items():
+            _require_known(key, origin)
+            values[key] = value
+            origins[key] = origin
+    try:
+        return Loaded(settings=Settings(**values), origins=origins)
+    except ValidationError as error:
+        raise SettingsError(_explain(error, origins)) from error
+
+
+def _sources(
+    flags: Mapping[str, Any], environ: Mapping[str, str], file: Path | None
+) -> list[tuple[str, Mapping[str, Any]]]:
+    path = file or (Path(environ[FILE_VARIABLE]) if environ.get(FILE_VARIABLE) else None)
+    sources: list[tuple[str, Mapping[str, Any]]] = [(str(path), _read_toml(path))] if path else []
+    variables = {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in environ.items()
+        if name.startswith(PREFIX) and name != FILE_VARIABLE and value != ""
+    }
+    sources.append(("environment", variables))
+    sources.append(("flag", {key: value for key, value in flags.items() if value is not None}))
+    return sources
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"the settings file {path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the settings file {path} is not TOML: {error}") from error
+
+
+def _require_known(key: str, origin: str) -> None:
+    if key in Settings.model_fields:
+        return
+    shown = f"{PREFIX}{key.upper()}" if origin == "environment" else key
+    near = difflib.get_close_matches(key, Settings.model_fields, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; settings are: {', '.join(Settings.model_fields)}"
+    raise SettingsError(f"unknown setting {shown!r} ({origin}){hint}")
+
+
+def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
+    reasons = []
+    for one in error.errors(include_url=False):
+        key = ".".join(map(str, one["loc"]))
+        place = origins.get(str(one["loc"][0]), "") if one["loc"] else ""
+        reasons.append(f"{key} ({place}): {one['msg']}" if key else one["msg"].removeprefix("Value error, "))
+    return "; ".join(reasons)

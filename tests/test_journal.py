@@ -1,0 +1,82 @@
+"""The status page: what a driver writes is what the watchdog reads, also across processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from stentor.errors import ProtocolError
+from stentor.journal import ID_BYTES, MAX_ACTIVE, PAGE_BYTES, StatusPage
+
+
+def test_a_fresh_page_shows_no_work(tmp_path: Path) -> None:
+    status = StatusPage.create(tmp_path / "page").read()
+    assert (status.counter, status.phase, status.unit, status.active) == (0, "", 0, ())
+
+
+def test_what_the_sidecar_writes_the_host_reads(tmp_path: Path) -> None:
+    host = StatusPage.create(tmp_path / "page")
+    sidecar = StatusPage.open(tmp_path / "page")
+    sidecar.write("frame", 7, ("a", "b"))
+    status = host.read()
+    assert (status.counter, status.phase, status.unit, status.active) == (1, "frame", 7, ("a", "b"))
+    assert status.pid == os.getpid()
+
+
+def test_the_counter_grows_with_every_record_even_an_equal_one(tmp_path: Path) -> None:
+    page = StatusPage.create(tmp_path / "page")
+    counters = []
+    for _ in range(3):
+        page.write("frame", 0, ("a",))
+        counters.append(page.read().counter)
+    assert counters == [1, 2, 3]
+
+
+def test_more_ids_than_fit_and_longer_ones_are_cut_not_fatal(tmp_path: Path) -> None:
+    page = StatusPage.create(tmp_path / "page")
+    page.write("frame", 0, tuple(f"{number}" * 100 for number in range(MAX_ACTIVE + 5)))
+    active = page.read().active
+    assert len(active) == MAX_ACTIVE
+    assert all(len(one) <= ID_BYTES for one in active)
+
+
+def test_a_page_torn_by_a_kill_is_still_read(tmp_path: Path) -> None:
+    page = StatusPage.create(tmp_path / "page")
+    page.write("frame", 3, ("a",))
+    torn = bytearray((tmp_path / "page").read_bytes())
+    torn[8] += 1  # the sequence is odd: its writer died in mid-write
+    (tmp_path / "page").write_bytes(torn)
+    assert StatusPage.open(tmp_path / "page").read().unit == 3
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * PAGE_BYTES, b"STENTOR1"])
+def test_a_file_that_is_no_page_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "page").write_bytes(content)
+    with pytest.raises(ProtocolError):
+        StatusPage.open(tmp_path / "page")
+
+
+def _write_many(path: Path, count: int) -> None:
+    page = StatusPage.open(path)
+    for unit in range(count):
+        page.write(f"phase{unit % 10}", unit, (f"id{unit}",) * (unit % 4))
+
+
+def test_a_reader_never_sees_half_a_record(tmp_path: Path) -> None:
+    path = tmp_path / "page"
+    page = StatusPage.create(path)
+    writer = multiprocessing.get_context("spawn").Process(target=_write_many, args=(path, 20_000))
+    writer.start()
+    seen = 0
+    while writer.is_alive() or seen == 0:
+        status = page.read()
+        if status.counter:
+            seen += 1
+            assert status.unit == status.counter - 1
+            assert status.phase == f"phase{status.unit % 10}"
+            assert status.active == (f"id{status.unit}",) * (status.unit % 4)
+    writer.join()
+    assert page.read().counter == 20_000
