@@ -1,0 +1,168 @@
+"""Whisper through faster-whisper (CTranslate2): the bundled tiny.en, or any converted Whisper folder.
+
+One window of at most 30 s is one unit of work, so that a file of hours takes flat memory, a cancel is obeyed within a
+window, and a retry goes on from `committed_samples`. Knows CTranslate2; must not know where an upload came from.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from ..audio import read
+from ..audio.windows import windows
+from ..errors import LoadFailed, UnsupportedLanguage, UnsupportedOption
+from ..models import store
+from ..protocol import FromSidecar, Hello, Segment, Started, Text, Transcribe, Word
+from ..text import languages
+from .base import Launch, Progress, Rotation, Stopwatch, cpu, numerics
+
+RATE = 16_000
+SLOTS = 4
+# Whisper invents sentences for silence ("thanks for watching"; facts/qwen3-asr.md 5 row 29), so Silero gates it. A
+# command of one second must pass: no least length of speech, generous padding. Speech is cut at longer silences and
+# each piece is heard by itself: faster-whisper's own filter joins them, and its times then cross the gaps (row 32).
+VAD = {"threshold": 0.4, "min_speech_duration_ms": 0, "min_silence_duration_ms": 2000, "speech_pad_ms": 300}
+BEAM = 5
+
+
+class WhisperEngine(Rotation):
+    """Understands what its checkpoint understands; asked for a language it does not have, it refuses."""
+
+    phase = "window"
+
+    def __init__(self, launch: Launch, progress: Progress) -> None:
+        super().__init__()
+        progress("verifying", 0.0)
+        folder = store.model_folder(launch.path, "model.bin") if launch.path else store.bundled_whisper()
+        progress("importing", 0.2)
+        from faster_whisper import WhisperModel
+
+        progress("loading", 0.5)
+        compute_type = str(launch.options.get("compute_type", "int8"))
+        threads = int(launch.options.get("threads", psutil.cpu_count(logical=False) or 1))
+        try:
+            self._model: Any = WhisperModel(
+                str(folder), device="cpu", compute_type=compute_type, cpu_threads=threads, local_files_only=True
+            )
+        except (RuntimeError, ValueError, OSError) as error:
+            raise LoadFailed(f"{folder} could not be loaded as a CTranslate2 Whisper model: {error}") from error
+        progress("warming", 0.9)
+        list(self._model.transcribe(np.zeros(RATE, np.float32), language="en", beam_size=1)[0])
+        versions = {name: importlib.metadata.version(name) for name in ("faster-whisper", "ctranslate2")}
+        self.hello = Hello(
+            pid=os.getpid(),
+            kind="stt",
+            engine="whisper",
+            model=launch.model,
+            backend="ctranslate2",
+            numerics=numerics(
+                engine="whisper",
+                weights=store.sha256(folder / "model.bin"),
+                compute_type=compute_type,
+                threads=threads,
+                machine=platform.machine(),
+                versions=versions,
+                settings=[VAD, BEAM],
+            ),
+            device=cpu(),
+            versions=versions,
+            languages=list(self._model.supported_languages),
+            slots=launch.slots or SLOTS,
+            capabilities=["language", "context", "segment_timestamps", "word_timestamps"],
+        )
+
+    def submit(self, request: Transcribe) -> None:  # type: ignore[override]
+        """Raises UnsupportedLanguage, or UnsupportedOption for live audio, which Whisper cannot do in one pass."""
+        language = languages.code(request.language)
+        if language and language not in self.hello.languages:
+            have = ", ".join(self.hello.languages[:12])
+            raise UnsupportedLanguage(
+                f"The model {self.hello.model} does not understand {language!r}; it has: {have}. "
+                'Configure a multilingual Whisper folder (models = { NAME = "whisper:/path" }) or leave language out.',
+                param="language",
+            )
+        if request.path is None:
+            raise UnsupportedOption("Whisper does not take live audio; send a file.", param="model")
+        super().submit(request)
+
+    def work(self, request: Transcribe) -> Iterator[list[FromSidecar]]:
+        watch = Stopwatch()
+        language = languages.code(request.language)
+        limits = read.ReadLimits(**request.options.get("limits", {}))
+        yield [Started(id=request.id, slot=0)]
+        heard = 0
+        for first, samples in windows(read.blocks(request.path or "", RATE, limits), RATE):
+            watch.mark("decoded_s")
+            text = self._listen(request, language, first, samples)
+            watch.mark("first_text_s")
+            language = language or text.language
+            heard = first + len(samples)
+            yield [text]
+        watch.add("audio_s", heard / RATE)
+        yield [watch.done(request.id)]
+
+    def _listen(self, request: Transcribe, language: str | None, first: int, samples: NDArray[np.float32]) -> Text:
+        """One window: each stretch of speech in it, with times of the whole file."""
+        text = Text(id=request.id, delta="", committed_samples=first + len(samples), segments=[], words=[])
+        for start, end in self._speech(samples):
+            found, info = self._model.transcribe(
+                samples[start:end],
+                language=language,
+                beam_size=BEAM,
+                initial_prompt=request.context or None,
+                condition_on_previous_text=False,  # context over silence repeats for minutes (same facts, row 31)
+                word_timestamps=request.timestamps == "word",
+            )
+            segments = list(found)
+            if segments:  # a stretch without words says nothing of its language
+                text.language = info.language
+            _add(text, segments, (first + start) / RATE, (first + end) / RATE)
+        if first == 0:
+            text.delta = text.delta.lstrip()
+        return text
+
+    def _speech(self, samples: NDArray[np.float32]) -> list[tuple[int, int]]:
+        from faster_whisper.vad import VadOptions, get_speech_timestamps
+
+        return [(one["start"], one["end"]) for one in get_speech_timestamps(samples, VadOptions(**VAD))]
+
+
+def _add(text: Text, segments: list[Any], start: float, end: float) -> None:
+    """Append what was heard between `start` and `end`; Whisper's last time may lie past the audio."""
+    assert text.segments is not None
+    assert text.words is not None
+    for one in segments:
+        text.delta += re.sub(r"\s+", " ", one.text)  # Whisper brings the space where the script has one
+        text.segments.append(_segment(one, start, end))
+        text.words += [_word(word, start, end) for word in one.words or []]
+
+
+def _segment(one: Any, offset: float, end: float) -> Segment:
+    return Segment(
+        start=min(offset + one.start, end),
+        end=min(offset + one.end, end),
+        text=one.text.strip(),
+        tokens=list(one.tokens),
+        temperature=float(one.temperature or 0.0),
+        avg_logprob=float(one.avg_logprob),
+        compression_ratio=float(one.compression_ratio),
+        no_speech_prob=float(one.no_speech_prob),
+    )
+
+
+def _word(one: Any, offset: float, end: float) -> Word:
+    return Word(
+        word=one.word.strip(),
+        start=min(offset + one.start, end),
+        end=min(offset + one.end, end),
+        probability=float(one.probability),
+    )

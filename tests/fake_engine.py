@@ -1,0 +1,79 @@
+"""A fake engine: deterministic frames, slots, a speed that the test chooses. It drives the host through every path.
+
+The text commands it: each word is one frame; the words below make it misbehave. Its audio is a tone whose frequency
+is the utterance's own, so that a mixed-up stream is heard.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from stentor.audio import pcm
+from stentor.engines.base import Launch, Progress, Rotation, cpu, numerics
+from stentor.errors import EngineFailed
+from stentor.protocol import Audio, Done, FromSidecar, Hello, Started, Synthesize, Text, Transcribe, VoiceFacts
+
+RATE = 24_000
+FRAME = RATE // 10
+
+
+def tone(text: str, frame: int) -> np.ndarray:
+    """100 ms of this text's own tone; a pure function, so that the test knows every sample."""
+    at = np.arange(frame * FRAME, (frame + 1) * FRAME) / RATE
+    return (0.5 * np.sin(2 * np.pi * (200 + zlib.crc32(text.encode()) % 2000) * at)).astype(np.float32)
+
+
+class FakeEngine(Rotation):
+    def __init__(self, launch: Launch, progress: Progress) -> None:
+        super().__init__()
+        progress("pretending", 0.5)
+        self.seconds = float(launch.options.get("frame_s", 0.0))
+        if launch.options.get("load") == "fail":
+            raise RuntimeError("asked to fail")
+        self.hello = Hello(
+            pid=os.getpid(),
+            kind=launch.options.get("kind", "tts"),
+            engine="fake",
+            model=launch.model,
+            backend="fake",
+            numerics=numerics(engine="fake"),
+            device=cpu(),
+            slots=launch.slots or 2,
+            voices=[VoiceFacts(id="one", name="One"), VoiceFacts(id="two", name="Two")],
+            languages=["en"],
+        )
+
+    def work(self, request: Synthesize | Transcribe) -> Iterator[list[FromSidecar]]:
+        if isinstance(request, Transcribe):
+            size = Path(request.path or "").stat().st_size
+            yield [Started(id=request.id, slot=0), Text(id=request.id, delta=f"{size} bytes", committed_samples=RATE)]
+            yield [Done(id=request.id, stats={"audio_s": 1.0})]
+            return
+        yield [Started(id=request.id, slot=0, sample_rate=RATE)]
+        for index, word in enumerate(request.text.split()):
+            time.sleep(self.seconds)
+            yield self.frame(request, index, word)
+        yield [Done(id=request.id)]
+
+    def frame(self, request: Synthesize, index: int, word: str) -> list[FromSidecar]:
+        if word == "CRASH":
+            os.kill(os.getpid(), 9)
+        if word == "HANG":
+            time.sleep(3600)
+        if word == "RAISE":
+            raise EngineFailed("asked to raise")
+        if word == "BUG":
+            raise ZeroDivisionError("asked for a bug")
+        if word == "PRINT":
+            print("a library says hello", flush=True)
+            os.write(1, b"and so does C code\n")
+        samples = np.zeros(FRAME, np.float32) if word == "SILENCE" else tone(request.text, index)
+        if word == "NAN":
+            samples[7] = np.nan
+        return [Audio(id=request.id, first_sample=index * FRAME, pcm=pcm.to_f32(samples))]
