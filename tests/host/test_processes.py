@@ -1,0 +1,187 @@
+"""Sidecar processes seen from outside: restarts, stalls, failed loads, and that no process is ever left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.conftest import Server, environment, fake_settings, serving, until
+from tests.server.test_speech import spoken
+
+
+def _fake(server: Server) -> psutil.Process:
+    return psutil.Process(server.health("fake")["pid"])
+
+
+def _alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def _expect_broken(server: Server) -> None:
+    with pytest.raises(httpx.TransportError):
+        server.speak("HANG")
+
+
+def _folders(pid: int) -> list[str]:
+    return [one.name for one in Path("/dev/shm").iterdir() if one.name.startswith(f"stentor-{pid}-")]
+
+
+def test_a_sidecar_that_dies_is_replaced_and_the_next_request_is_served() -> None:
+    with serving(ready=False, **fake_settings()) as server:
+        server.speak("warm up")
+        first = _fake(server)
+        first.kill()
+        answer = server.speak("one two")
+        assert answer.content == spoken("one two", 2)
+        assert server.health("fake")["pid"] != first.pid
+        assert server.health("fake")["restarts"] == 1
+
+
+def test_a_request_whose_sidecar_dies_under_it_ends_with_a_clear_error() -> None:
+    with serving(ready=False, **fake_settings()) as server:
+        before = server.speak("CRASH")
+        assert before.status_code == 503
+        assert before.json()["error"]["code"] == "sidecar_died"
+        assert "signal 9" in before.json()["error"]["message"]
+        with pytest.raises(httpx.RemoteProtocolError):
+            server.speak("one two three four five " * 4 + "CRASH")
+        assert server.speak("one").status_code == 200
+
+
+def test_a_sidecar_that_makes_no_progress_is_killed_and_live_stays_200() -> None:
+    with serving(ready=False, frame_timeout=1.0, **fake_settings()) as server:
+        server.speak("warm up")
+        hung = _fake(server)
+        codes: list[int] = []
+        asking = threading.Event()
+
+        def ask_live() -> None:
+            while not asking.wait(0.05):
+                codes.append(server.get("/live").status_code)
+
+        watcher = threading.Thread(target=ask_live)
+        watcher.start()
+        answer = server.speak("HANG")
+        asking.set()
+        watcher.join()
+        assert answer.status_code == 503
+        assert answer.json()["error"]["code"] == "sidecar_stalled"
+        assert set(codes) == {200}
+        assert not _alive(hung)
+        assert server.speak("one two").content == spoken("one two", 2)
+
+
+def test_a_stopped_process_is_a_stall_too() -> None:
+    with serving(ready=False, frame_timeout=1.0, **fake_settings(frame_s=0.02)) as server:
+        server.speak("warm up")
+        stopped = _fake(server)
+        timer = threading.Timer(0.3, lambda: stopped.send_signal(signal.SIGSTOP))
+        timer.start()
+        with pytest.raises(httpx.RemoteProtocolError):
+            server.speak("word " * 200)
+        until(lambda: not _alive(stopped), "the stopped process is killed")
+        assert server.speak("one").status_code == 200
+
+
+def test_a_load_that_fails_is_told_at_once_and_tried_again_with_back_off() -> None:
+    with serving(ready=False, **fake_settings(load="fail")) as server:
+        answer = server.speak("one")
+        assert answer.status_code == 503
+        assert answer.json()["error"]["code"] == "load_failed"
+        assert "asked to fail" in answer.json()["error"]["message"]
+        time.sleep(2.5)
+        assert 1 <= server.health("fake")["restarts"] <= 4
+        assert "asked to fail" in server.health("fake")["last_failure"]
+        assert server.get("/live").status_code == 200
+
+
+def test_noise_on_stdout_is_counted_and_never_fatal() -> None:
+    with serving(ready=False, **fake_settings()) as server:
+        assert server.speak("one PRINT two").content == spoken("one PRINT two", 3)
+        assert 'stentor_sidecar_noise_lines{model="fake"} 0.0' in server.get("/metrics").text
+
+
+def test_sidecars_are_gone_within_two_seconds_of_a_host_killed_with_sigkill() -> None:
+    with serving(**{"speech_model": "hibari"}) as server:
+        children = server.sidecars()
+        assert len(children) == 2
+        server.process.kill()
+        server.process.wait()
+        until(lambda: not any(map(_alive, children)), "no orphan is left", 2)
+
+
+def test_a_sidecar_stuck_in_its_loop_is_gone_too_when_the_host_is_killed() -> None:
+    with serving(ready=False, **fake_settings()) as server:
+        server.speak("warm up")
+        stuck = _fake(server)
+        request = threading.Thread(target=_expect_broken, args=(server,))
+        request.start()
+        until(lambda: server.health("fake")["running"] == 1, "the request runs")
+        server.process.kill()
+        until(lambda: not _alive(stuck), "no orphan is left", 2)
+        request.join()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_one_signal_ends_the_host_and_all_its_sidecars_and_leaves_no_folder(ending: signal.Signals) -> None:
+    with serving(ready=False, **fake_settings()) as server:
+        server.speak("warm up")
+        children = server.sidecars()
+        server.process.send_signal(ending)
+        server.process.wait(15)
+        until(lambda: not any(map(_alive, children)), "the sidecars are gone", 3)
+        assert _folders(server.process.pid) == []
+
+
+def test_ctrl_c_reaches_the_host_alone() -> None:
+    """The terminal signals its whole foreground group; the sidecars are in sessions of their own."""
+    with serving(ready=False, **fake_settings()) as server:
+        server.speak("warm up")
+        child = _fake(server)
+        assert os.getsid(child.pid) == child.pid
+        assert os.getpgid(child.pid) != os.getpgid(server.process.pid)
+
+
+def test_the_folders_of_a_host_that_was_killed_are_removed_by_the_next_one() -> None:
+    with serving(ready=False, **fake_settings()) as first:
+        first.process.kill()
+        first.process.wait()
+        assert len(_folders(first.process.pid)) == 1
+        with serving(ready=False, **fake_settings()):
+            assert _folders(first.process.pid) == []
+
+
+def test_a_port_in_use_is_one_clear_sentence() -> None:
+    with serving(ready=False, **fake_settings()) as server:
+        argv = [sys.executable, "-m", "stentor", "serve", "--port", str(server.port)]
+        run = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=30)
+    assert run.returncode == 2
+    assert run.stderr.startswith("stentor: cannot listen on 127.0.0.1:")
+    assert "--port" in run.stderr
+
+
+def test_an_open_address_without_a_key_is_refused() -> None:
+    argv = [sys.executable, "-m", "stentor", "serve", "--host", "0.0.0.0", "--port", "0"]
+    run = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=30)
+    assert run.returncode == 2
+    assert "without an API key" in run.stderr
+
+
+def test_the_host_never_imports_an_engine_or_its_libraries() -> None:
+    code = (
+        "import sys, stentor.server.app, stentor.cli.say, stentor.cli.service, stentor.cli.serve\n"
+        "bad = {'torch', 'onnxruntime', 'hibari', 'faster_whisper', 'ctranslate2', 'stentor.engines',"
+        " 'stentor.sidecar', 'stentor.audio.read'}\n"
+        "print(sorted(bad & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
