@@ -1,0 +1,1 @@
+"""HTTP: OpenAI's audio API and what operators ask. Validates, hands to the host side, encodes; computes nothing."""
