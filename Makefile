@@ -1,0 +1,40 @@
+# Everything runs in .venv, made here; only Python 3.11+ and make are needed. See README.md.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint types contract style clean
+
+demo: $(VENV)/demo.stamp  ## speak, listen to it, print both
+	$(BIN)/python bench/demo.py
+
+test: $(VENV)/test.stamp  ## every test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/test.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/test.stamp
+	$(BIN)/mypy
+	$(BIN)/mypy --platform win32
+
+contract: $(VENV)/test.stamp
+	$(BIN)/lint-imports
+
+$(VENV)/python.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Stentor needs Python 3.11 or later; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/demo.stamp: $(VENV)/python.stamp pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/python.stamp pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,test]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

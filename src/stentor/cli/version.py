@@ -1,0 +1,21 @@
+"""`stentor version`."""
+
+from __future__ import annotations
+
+import platform
+
+import typer
+
+from .. import __version__
+from ..protocol import PROTOCOL
+
+
+def register(app: typer.Typer) -> None:
+    app.command("version")(version)
+
+
+def version() -> None:
+    """Print the versions a bug report needs."""
+    typer.echo(
+        f"stentor {__version__} (protocol {PROTOCOL}, Python {platform.python_version()}, {platform.platform()})"
+    )
