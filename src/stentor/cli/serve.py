@@ -53,7 +53,7 @@ def require_safe_bind(settings: Settings) -> None:
 def bind(settings: Settings) -> socket.socket:
     """The listening socket, so that port 0 is known before the start. Raises SettingsError that says what to do."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # Named as TCP, or asyncio does not switch Nagle's algorithm off and every second small chunk waits 40 ms for an ACK.
+    # Named as TCP, or asyncio leaves Nagle's algorithm on and every second small chunk waits 40 ms for an ACK.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

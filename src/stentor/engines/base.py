@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ..audio import pcm
 from ..errors import EngineFailed, StentorError, UnsupportedOption
 from ..protocol import (
     Append,
+    Audio,
     AudioIn,
     Device,
     Done,
@@ -30,6 +32,7 @@ from ..protocol import (
 
 Request = Synthesize | Transcribe
 Feed = Append | End | AudioIn
+MESSAGE_S = 0.25  # a message of a whole sentence (300 KB) would hold its first sound back until all of it is through
 Progress = Callable[[str, float], None]
 """`progress(stage, fraction)` while loading; each call resets the host's load deadline."""
 
@@ -108,6 +111,15 @@ class Rotation:
 
     def close(self) -> None:
         self._turns.clear()
+
+
+def audio_messages(request_id: str, first: int, samples: pcm.Samples, sample_rate: int) -> list[FromSidecar]:
+    """Samples as messages of at most MESSAGE_S each, the first of them at sample `first` of the utterance."""
+    size = int(MESSAGE_S * sample_rate)
+    return [
+        Audio(id=request_id, first_sample=first + at, pcm=pcm.to_f32(samples[at : at + size]))
+        for at in range(0, len(samples), size)
+    ]
 
 
 class Stopwatch:

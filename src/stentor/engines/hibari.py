@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from ..audio import pcm
 from ..errors import NothingToSay, UnknownVoice, UnspeakableText, UnsupportedLanguage, UnsupportedOption
-from ..protocol import Audio, FromSidecar, Hello, Started, Synthesize, VoiceFacts
+from ..protocol import FromSidecar, Hello, Started, Synthesize, VoiceFacts
 from ..text.split import sentences, split
-from .base import Launch, Progress, Rotation, Stopwatch, cpu, numerics
+from .base import Launch, Progress, Rotation, Stopwatch, audio_messages, cpu, numerics
 
 if TYPE_CHECKING:
     from hibari import Hibari
@@ -32,7 +32,7 @@ Samples = NDArray[np.float32]
 
 VOICE = "heart"  # the one voice inside the wheel; hibari would download any other
 LANGUAGES = ("en",)
-SLOTS = 16  # a slot costs a generator; the bound keeps the turn of each utterance short
+SLOTS = 32  # a slot costs a generator; with 32, as many clients hear their first sentence within half a second
 UNIT_CHARS = 240  # hibari's cost grows faster than its text: 400 characters take 0.17 s, 4,000 take 6.3 s (measured)
 OWN_SPEED = (0.5, 2.0)  # beyond, hibari's durations saturate (4.0 gives 2.2); FFmpeg's atempo does the rest
 GAIN = 1.6  # hibari speaks at 0.05 RMS, peaks 0.55; this brings it to the -22 dBFS that all voices share
@@ -86,7 +86,7 @@ class HibariEngine(Rotation):
         first = 0
         for samples in self._speak(request, rate):
             watch.mark("first_audio_s")
-            out.append(Audio(id=request.id, first_sample=first, pcm=pcm.to_f32(samples)))
+            out += audio_messages(request.id, first, samples, rate)
             first += len(samples)
             yield out
             out = []

@@ -79,7 +79,7 @@ def _round(text: str, language: str | None, options: Normalization) -> str:
     if options.emoji:
         text = drop_emoji(text)
     if _is_read(text, language):
-        from stentor.text.scan import speak  # the rules: 30 ms of patterns that a `--help` need not wait for
+        from .scan import speak  # the rules: 30 ms of patterns that a `--help` need not wait for
 
         text = speak(text, "zh" if language == "yue" else language, lambda switch: bool(getattr(options, switch)))
     return _tidy(text)
