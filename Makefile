@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test lint types contract style clean
 
 demo: $(VENV)/demo.stamp  ## speak, listen to it, print both
-	$(BIN)/python bench/demo.py
+	$(BIN)/python -m bench.demo  # as a module: in a script, bench/http.py would be the standard library's http
 
 test: $(VENV)/test.stamp  ## every test
 	$(BIN)/python -m pytest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,21 @@ def test_the_two_commands_are_targets_of_the_makefile(target: str) -> None:
     assert f"make {target}" in README
     listed = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True)
     assert listed.stdout or listed.stderr == ""
+
+
+def test_the_demo_speaks_understands_itself_and_leaves_nothing_running(tmp_path: Path) -> None:
+    recipe = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "-m bench.demo" in recipe
+    settings = {**environment(), "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
+    argv = [sys.executable, "-m", "bench.demo"]
+    done = subprocess.run(argv, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "word error rate    0.0" in done.stdout
+    assert probed_seconds((tmp_path / "demo.wav").read_bytes()) > 3
+    address = re.search(r"http://127\.0\.0\.1:(\d+)", done.stdout)
+    assert address
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", int(address.group(1))), timeout=5)
 
 
 def test_every_file_the_readme_points_to_exists() -> None:
