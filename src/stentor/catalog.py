@@ -45,6 +45,7 @@ class ModelSpec(BaseModel):
     kind: Kind | None = None
     path: str | None = None
     slots: int | None = Field(default=None, ge=1, le=64)
+    keep_alive: float | None = Field(default=None, ge=-1)  # seconds; None: the setting of the same name
     python: str | None = None  # an interpreter of its own for this sidecar
     options: dict[str, Any] = Field(default_factory=dict)
 

@@ -8,6 +8,7 @@
     │   ├── UnsupportedOption         the engine lacks a feature that was asked for
     │   ├── UndecodableAudio          an upload or a reference that holds no readable audio
     │   ├── TooLarge 413              over a documented limit
+    │   ├── InUse 409                 something is busy that was to be ended
     │   ├── UnknownModel 404
     │   └── UnknownVoice 404
     ├── Unauthorized 401
@@ -19,6 +20,7 @@
     ├── DeadlinePassed 504            nothing audible before the deadline
     ├── EngineFailed 500              the engine raised; its sidecar lives on
     ├── ProtocolError 500             host and sidecar do not understand each other
+    ├── NoServer                      a command that needs a running server found none
     └── SettingsError                 a setting that cannot be used; ends the start of a command
 
 Errors cross the process boundary as their `code` (protocol.Error) and are rebuilt with `from_code`.
@@ -73,6 +75,11 @@ class UndecodableAudio(InvalidRequest):
 class TooLarge(InvalidRequest):
     status = 413
     code = "too_large"
+
+
+class InUse(InvalidRequest):
+    status = 409
+    code = "in_use"
 
 
 class UnknownModel(InvalidRequest):
@@ -132,6 +139,12 @@ class EngineFailed(StentorError):
 
 class ProtocolError(StentorError):
     code = "protocol_error"
+
+
+class NoServer(StentorError):
+    status = 503
+    code = "no_server"
+    retryable = True
 
 
 class SettingsError(StentorError):

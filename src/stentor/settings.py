@@ -51,16 +51,28 @@ class Settings(BaseModel):
 
     host: str = Field("127.0.0.1", description="Address to listen on; other than loopback only with an API key.")
     port: int = Field(8300, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    server: str = Field(
+        "", description="URL at which commands such as say find the server; none: they look at host and port."
+    )
     api_keys: Annotated[list[SecretStr], BeforeValidator(_comma_list)] = Field(
         default_factory=list, description="Keys that clients must send as Bearer; none means no key is asked for."
     )
     insecure: bool = Field(False, description="Listen on any address without a key. For networks you trust.")
+    strict: bool = Field(False, description="Answer 400 to request fields this server does not know.")
+    lock_discovery: bool = Field(False, description="Ask for the key on model, voice, health and metrics routes too.")
+    cors_origins: Annotated[list[str], BeforeValidator(_comma_list)] = Field(
+        default_factory=list, description="Web origins that may call this server from a browser; none by default."
+    )
+    root_path: str = Field("", description="Path under which a reverse proxy serves this server, as /speech.")
     models: Annotated[dict[str, ModelSpec], BeforeValidator(_model_table)] = Field(
         default_factory=dict, description="More models to offer: id=ENGINE:PATH, several with commas between."
     )
     speech_model: str = Field("hibari", description="Model that speaks where a request names OpenAI's or none.")
     transcription_model: str = Field("whisper-tiny.en", description="Model that listens where a request names none.")
     preload: bool = Field(True, description="Load the two default models at start instead of at the first request.")
+    keep_alive: float = Field(
+        -1.0, ge=-1, description="Seconds an idle model stays loaded; 0 unloads at once, -1 never. Also per model."
+    )
     queue_limit: int = Field(64, ge=0, description="Requests that may wait for one model; more get 429.")
     max_input_chars: int = Field(100_000, ge=1, description="Longest text of one speech request.")
     max_upload_mb: int = Field(512, ge=1, description="Largest upload of one transcription, in MiB.")

@@ -9,7 +9,7 @@ from stentor.audio import pcm
 from stentor.engines import hibari
 from stentor.engines.base import Launch
 from stentor.engines.hibari import HibariEngine, require_speakable, units
-from stentor.errors import StentorError, UnspeakableText
+from stentor.errors import UnspeakableText
 from stentor.protocol import Audio, Done, Error, FromSidecar, Started, Synthesize
 
 RATE = 24_000
@@ -132,21 +132,6 @@ def test_text_without_words_is_an_error_and_not_silence(engine: HibariEngine, te
     error = speak(engine, text)[-1]
     assert isinstance(error, Error)
     assert error.code in ("nothing_to_say", "engine_failed", "unspeakable_text")
-
-
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        ({"voice": "emma"}, "voice_not_found"),
-        ({"language": "zh"}, "unsupported_language"),
-        ({"instructions": "be sad"}, "unsupported_option"),
-    ],
-)
-def test_what_hibari_lacks_is_refused(engine: HibariEngine, fields: dict[str, str], code: str) -> None:
-    with pytest.raises(StentorError) as caught:
-        engine.submit(Synthesize(id="a", text="Hello.", seed=1, **fields))  # type: ignore[arg-type]
-    assert caught.value.code == code
-    assert engine.advance() == []
 
 
 def test_random_text_never_raises_out_of_the_engine(engine: HibariEngine) -> None:

@@ -16,6 +16,7 @@ def test_models_are_listed_in_openais_shape_and_in_open_webuis(bundled: Server) 
     assert {model.id for model in client.models.list()} == {"hibari", "whisper-tiny.en"}
     assert {model["id"] for model in bundled.get("/v1/audio/models").json()["models"]} >= {"hibari"}
     assert bundled.get("/v1/models/hibari").json()["capabilities"] == ["speed", "seed"]
+    assert bundled.get("/v1/models/hibari").json()["default"] is True
     assert bundled.get("/v1/models/nobody").status_code == 404
 
 
@@ -26,16 +27,21 @@ def test_voices_are_objects_with_id_and_name(bundled: Server) -> None:
 
 def test_live_ready_and_health_say_what_is_so(bundled: Server) -> None:
     assert bundled.get("/live").json() == {"status": "alive"}
-    assert bundled.get("/ready").json() == {"status": "ready", "models": {"hibari": True, "whisper-tiny.en": True}}
+    ready = bundled.get("/ready")
+    assert ready.status_code == 200
+    assert ready.json()["status"] == "ready"
+    assert set(ready.json()["models"]) == {"hibari", "whisper-tiny.en"}
     health = bundled.get("/health")
     assert health.status_code == 200
     assert health.json()["sidecars"]["hibari"]["state"] in ("ready", "busy")
 
 
-def test_ready_is_503_until_the_default_models_are_loaded(fake: Server) -> None:
-    answer = fake.get("/ready")
-    assert answer.status_code == 503
-    assert answer.json()["models"]["whisper-tiny.en"] is False
+def test_ready_is_503_while_a_default_model_loads_and_while_its_load_fails() -> None:
+    settings = {**fake_settings(load="fail"), "preload": "true"}
+    with serving(ready=False, **settings) as server:
+        answer = server.get("/ready")
+        assert answer.status_code == 503
+        assert answer.json()["models"]["fake"] in ("starting", "restarting")
 
 
 def test_metrics_count_requests_audio_and_sidecars(bundled: Server) -> None:
@@ -98,3 +104,27 @@ def _status_with_empty_bearer(server: Server) -> int:
 def test_an_empty_bearer_is_welcome_where_no_key_is_set_and_only_there(fake: Server, locked: Server) -> None:
     assert _status_with_empty_bearer(fake) == 200
     assert _status_with_empty_bearer(locked) == 401
+
+
+def test_discovery_can_be_locked_but_live_and_ready_stay_open() -> None:
+    settings = {**fake_settings(), "api_keys": "key", "lock_discovery": "true"}
+    with serving(ready=False, **settings) as server:
+        for path in ("/v1/models", "/v1/models/fake", "/v1/audio/models", "/v1/audio/voices", "/health", "/metrics"):
+            assert server.get(path).status_code == 401, path
+            assert server.get(path, headers={"authorization": "Bearer key"}).status_code == 200, path
+        assert server.get("/live").status_code == 200
+        assert server.get("/ready").status_code == 200
+
+
+def test_a_browser_is_answered_only_where_its_origin_is_listed() -> None:
+    preflight = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+    settings = {**fake_settings(), "api_keys": "key", "cors_origins": "https://app.example"}
+    with serving(ready=False, **settings) as server:
+        for origin, allowed in (("https://app.example", True), ("https://evil.example", False)):
+            answer = httpx.options(f"{server.base}/v1/audio/speech", headers={"origin": origin, **preflight})
+            assert (answer.headers.get("access-control-allow-origin") == origin) is allowed
+            assert (answer.status_code == 200) is allowed
+
+
+def test_no_origin_is_allowed_by_default(fake: Server) -> None:
+    assert "access-control-allow-origin" not in fake.get("/live", headers={"origin": "https://a.example"}).headers

@@ -18,7 +18,7 @@ from ..settings import Settings
 from .options import with_settings
 
 if TYPE_CHECKING:
-    from ..server.speech import SpeechRequest
+    from ..server.speech_request import SpeechRequest
 
 PLAYERS = (
     ("ffplay", "-nodisp", "-autoexit", "-loglevel", "error"),
@@ -77,7 +77,7 @@ def say(
 
 def _request(**fields: Any) -> SpeechRequest:
     """The same model that the server validates with. Raises InvalidRequest that names the option."""
-    from ..server.speech import SpeechRequest
+    from ..server.speech_request import SpeechRequest
 
     try:
         return SpeechRequest.model_validate({**fields, "stream": False})

@@ -12,9 +12,10 @@ import httpx
 
 from ..catalog import resolve
 from ..errors import StentorError, from_code
-from ..host.utterance import Hearing, Utterance, draw_seed, new_id
+from ..host.utterance import Hearing, draw_seed, new_id
 from ..protocol import Hello, Transcribe
-from ..server.speech import SpeechRequest, encoded, message, speakable
+from ..server.speech import encoded, speakable
+from ..server.speech_request import SpeechRequest
 from ..server.state import running
 from ..settings import Settings
 
@@ -63,8 +64,8 @@ async def _own_speech(settings: Settings, body: SpeechRequest) -> AsyncGenerator
     model = resolve(body.model, "tts", settings.offered, settings.speech_model)
     seed = draw_seed() if body.seed is None else body.seed
     async with running(settings, preload=False) as state:
-        utterance = Utterance(state.supervisor.sidecars[model], lambda hello: message(body, text, seed, hello))
-        async with contextlib.aclosing(encoded(utterance, body.response_format, body.stream, state)) as chunks:
+        sidecar = state.supervisor.sidecars[model]
+        async with contextlib.aclosing(encoded(body, text, seed, sidecar, state)) as chunks:
             async for chunk in chunks:
                 yield chunk
 

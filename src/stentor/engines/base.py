@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..audio import pcm
-from ..errors import EngineFailed, StentorError, UnsupportedOption
+from ..errors import EngineFailed, StentorError, UnknownVoice, UnsupportedLanguage, UnsupportedOption
 from ..protocol import (
     Append,
     Audio,
@@ -29,6 +29,7 @@ from ..protocol import (
     Synthesize,
     Transcribe,
 )
+from ..text import languages
 
 Request = Synthesize | Transcribe
 Feed = Append | End | AudioIn
@@ -111,6 +112,46 @@ class Rotation:
 
     def close(self) -> None:
         self._turns.clear()
+
+
+def require_offered(request: Request, hello: Hello) -> None:
+    """Raises InvalidRequest that names the field, where a request asks for what the engine did not say it has."""
+    language = languages.code(request.language)
+    if language and hello.languages and language not in hello.languages:
+        have = ", ".join(hello.languages[:12]) + (" and more" if len(hello.languages) > 12 else "")
+        raise UnsupportedLanguage(
+            f"The model {hello.model} does not have the language {language!r}; it has: {have}. "
+            "Leave language out or choose another model (GET /v1/models).",
+            param="language",
+        )
+    if isinstance(request, Synthesize):
+        _require_voice(request, hello)
+    for param, capability, asked in _asked_capabilities(request):
+        if asked and capability not in hello.capabilities:
+            raise UnsupportedOption(f"The model {hello.model} cannot do {param}; leave it out.", param=param)
+
+
+def _require_voice(request: Synthesize, hello: Hello) -> None:
+    voices = [one.id for one in hello.voices]
+    if request.voice is not None and request.voice not in voices:
+        raise UnknownVoice(
+            f"The model {hello.model} has no voice {request.voice!r}; it has: {', '.join(voices)}.", param="voice"
+        )
+
+
+def _asked_capabilities(request: Request) -> list[tuple[str, str, bool]]:
+    """(field, capability it needs, whether it was asked for)."""
+    if isinstance(request, Synthesize):
+        return [
+            ("instructions", "instructions", bool(request.instructions)),
+            ("ref_audio", "clone", bool(request.references)),
+            ("speed", "speed", request.speed != 1.0),
+        ]
+    return [
+        ("prompt", "context", bool(request.context)),
+        ("timestamp_granularities", "word_timestamps", request.timestamps == "word"),
+        ("timestamp_granularities", "segment_timestamps", request.timestamps == "segment"),
+    ]
 
 
 def audio_messages(request_id: str, first: int, samples: pcm.Samples, sample_rate: int) -> list[FromSidecar]:

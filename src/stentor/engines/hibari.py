@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..audio import pcm
-from ..errors import NothingToSay, UnknownVoice, UnspeakableText, UnsupportedLanguage, UnsupportedOption
+from ..errors import NothingToSay, UnspeakableText
 from ..protocol import FromSidecar, Hello, Started, Synthesize, VoiceFacts
 from ..text.split import sentences, split
 from .base import Launch, Progress, Rotation, Stopwatch, audio_messages, cpu, numerics
@@ -74,8 +74,7 @@ class HibariEngine(Rotation):
         )
 
     def submit(self, request: Synthesize) -> None:  # type: ignore[override]
-        """Raises InvalidRequest where the voice, the language or a span of the text is not hibari's."""
-        self._require_ours(request)
+        """Raises UnspeakableText where a span of the text is not hibari's."""
         require_speakable(request.text)
         super().submit(request)
 
@@ -115,19 +114,6 @@ class HibariEngine(Rotation):
         gap = np.zeros(int(GAP_S * rate / speed), np.float32)
         spoken = [piece for part in trimmed if len(part) for piece in (pcm.apply_gain(part, GAIN), gap)]
         return np.concatenate(spoken) if spoken else np.zeros(0, np.float32)
-
-    def _require_ours(self, request: Synthesize) -> None:
-        if request.voice not in (None, VOICE):
-            raise UnknownVoice(f"hibari has no voice {request.voice!r}; it has: {VOICE}.", param="voice")
-        if request.language and request.language.lower().split("-")[0] not in LANGUAGES:
-            raise UnsupportedLanguage(
-                f"hibari speaks English, not {request.language!r}; choose a model that lists this language.",
-                param="language",
-            )
-        if request.instructions:
-            raise UnsupportedOption("hibari takes no instructions; leave them out.", param="instructions")
-        if request.references:
-            raise UnsupportedOption("hibari cannot clone a voice; leave the reference out.", param="references")
 
 
 def units(text: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .. import platform
 from ..catalog import ModelSpec
-from ..errors import ProtocolError
+from ..errors import ProtocolError, StentorError
 from ..protocol import MAX_LINE, FromSidecar, Shutdown, ToSidecar, decode_reply, encode
 
 log = logging.getLogger(__name__)
@@ -51,6 +51,7 @@ class SidecarProcess:
         self._process = process
         self.pid = process.pid
         self.noise = 0
+        self.verdict: StentorError | None = None  # why the host killed it, where it did
         self.last_words: deque[str] = deque(maxlen=STDERR_LINES)
         self._stderr = asyncio.create_task(self._drain_stderr())
 

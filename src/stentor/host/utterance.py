@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from ..audio import pcm
 from ..errors import EngineFailed, ProtocolError
 from ..protocol import Audio, Done, Hello, Segment, Started, Synthesize, Text, Transcribe, Word
-from .supervisor import Sidecar
+from ..text.split import Pause
+from .sidecar import Sidecar
 
 Samples = NDArray[np.float32]
 
@@ -35,14 +36,21 @@ def draw_seed() -> int:
     return secrets.randbelow(2**31)
 
 
-class Utterance:
-    """Speaks one request on one sidecar. `sample_rate` is known once `start` has returned."""
+Part = Synthesize | Pause
 
-    def __init__(self, sidecar: Sidecar, build: Callable[[Hello], Synthesize]) -> None:
+
+class Utterance:
+    """Speaks its parts, one after another in one slot. `sample_rate` is known once `start` has returned.
+
+    `build` makes the parts once a slot is free and the sidecar has said what it has; what it raises, `start` raises.
+    """
+
+    def __init__(self, sidecar: Sidecar, build: Callable[[Hello], list[Part]]) -> None:
         self.sample_rate = 0
         self.stats: dict[str, float] = {}
-        self._messages = sidecar.stream(build)
-        self._blocks = self._receive()
+        self._sidecar = sidecar
+        self._build = build
+        self._blocks = self._speak()
         self._silence: list[Samples] = []
 
     async def start(self) -> None:
@@ -66,25 +74,41 @@ class Utterance:
     async def close(self) -> None:
         """Stop the work wherever it is; the slot is free within one unit of it."""
         await self._blocks.aclose()
-        await self._messages.aclose()
 
-    async def _receive(self) -> AsyncGenerator[Samples, None]:
+    async def _speak(self) -> AsyncGenerator[Samples, None]:
+        owed = 0.0  # seconds of pause that wait for the sample rate of the part behind them
+        async with self._sidecar.place() as hello:
+            for part in self._build(hello):
+                if isinstance(part, Pause):
+                    owed += part.seconds
+                    continue
+                async with contextlib.aclosing(self._speak_part(part)) as blocks:
+                    async for block in blocks:
+                        if owed:
+                            yield np.zeros(int(owed * self.sample_rate), np.float32)
+                            owed = 0.0
+                        yield block
+        if owed and self.sample_rate:
+            yield np.zeros(int(owed * self.sample_rate), np.float32)
+
+    async def _speak_part(self, request: Synthesize) -> AsyncGenerator[Samples, None]:
         held = np.zeros(0, np.float32)
         expected = 0
-        async for message in self._messages:
-            match message:
-                case Started():
-                    self.sample_rate = message.sample_rate or 0
-                case Audio():
-                    samples = self._samples(message, expected)
-                    expected += len(samples)
-                    held = np.concatenate([held, samples])
-                    ready = max(0, len(held) - int(JOIN_S * self.sample_rate))
-                    if ready:
-                        yield held[:ready]
-                        held = held[ready:]
-                case Done():
-                    self._finish(message)
+        async with contextlib.aclosing(self._sidecar.exchange(request)) as messages:
+            async for message in messages:
+                match message:
+                    case Started():
+                        self.sample_rate = message.sample_rate or 0
+                    case Audio():
+                        samples = self._samples(message, expected)
+                        expected += len(samples)
+                        held = np.concatenate([held, samples])
+                        ready = max(0, len(held) - int(JOIN_S * self.sample_rate))
+                        if ready:
+                            yield held[:ready]
+                            held = held[ready:]
+                    case Done():
+                        self._finish(message)
         if len(held):
             yield held
 
@@ -99,7 +123,7 @@ class Utterance:
         return samples
 
     def _finish(self, done: Done) -> None:
-        self.stats = done.stats
+        self.stats = {name: self.stats.get(name, 0.0) + value for name, value in done.stats.items()}
         if done.finish_reason in ("length", "loop"):
             raise EngineFailed(
                 f"The engine did not find the end of this text ({done.finish_reason}); it was stopped. "
@@ -134,11 +158,15 @@ class Hearing:
 
     def __init__(self, sidecar: Sidecar, build: Callable[[Hello], Transcribe]) -> None:
         self.transcript = Transcript()
-        self._messages = sidecar.stream(build)
+        self._sidecar = sidecar
+        self._build = build
 
     async def deltas(self) -> AsyncGenerator[str, None]:
         """Pieces of text as they are understood; `transcript` grows with them and is whole at the end."""
-        async with contextlib.aclosing(self._messages) as messages:
+        async with (
+            self._sidecar.place() as hello,
+            contextlib.aclosing(self._sidecar.exchange(self._build(hello))) as messages,
+        ):
             async for message in messages:
                 match message:
                     case Text():

@@ -1,4 +1,4 @@
-"""Decides from a status page whether a sidecar still makes progress. A pure state machine with the clock passed in.
+"""Decides whether a sidecar still makes progress. A pure state machine with the clock passed in.
 
 Only the counter that the device loop advances counts as life: a thread that answers pings stays alive while that loop
 waits for a lost signal (DESIGN.md 1.3).
@@ -10,14 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..journal import Status
+from ..protocol import Loading
 
-# Seconds one unit of work may take, by phase. A window of Whisper on a slow processor takes longer than a frame.
+# By phase, in units of frame_timeout: a window of Whisper on a slow processor takes longer than a frame.
 PHASE_FACTORS: Mapping[str, float] = {"frame": 1.0, "window": 4.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """No unit was finished for `seconds` while requests were open."""
+    """Nothing was finished for `seconds`."""
 
     phase: str
     unit: int
@@ -30,18 +31,28 @@ class Stall:
 class Watchdog:
     """Watches one process of one sidecar; a new process gets a new one."""
 
-    def __init__(self, frame_timeout: float) -> None:
+    def __init__(self, frame_timeout: float, load_timeout: float) -> None:
         self._frame_timeout = frame_timeout
-        self._counter = -1
+        self._load_timeout = load_timeout
+        self._sign: object = self  # unlike any sign of life
         self._since = 0.0
-        self._was_open = False
+
+    def check_load(self, loading: Loading | None, now: float) -> Stall | None:
+        """While the process loads: each `loading` message resets its deadline. `now`: a monotonic clock in seconds."""
+        stuck = self._stuck(loading, now)
+        if stuck > self._load_timeout:
+            return Stall(f"loading: {loading.stage}" if loading else "starting", 0, stuck)
+        return None
 
     def check(self, status: Status, open_requests: int, now: float) -> Stall | None:
-        """Call it often; `now` is a monotonic clock in seconds. A request that arrives starts the clock anew."""
-        if status.counter != self._counter or not self._was_open:
-            self._counter, self._since = status.counter, now
-        self._was_open = open_requests > 0
-        stuck = now - self._since
+        """While it serves: the counter must move as long as requests are open. The clock starts with the request."""
+        stuck = self._stuck((status.counter, open_requests > 0), now)
         if open_requests and stuck > self._frame_timeout * PHASE_FACTORS.get(status.phase, 1.0):
             return Stall(status.phase, status.unit, stuck)
         return None
+
+    def _stuck(self, sign: object, now: float) -> float:
+        """Seconds for which the sign of life has been the same."""
+        if sign is not self._sign and sign != self._sign:
+            self._sign, self._since = sign, now
+        return now - self._since

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .. import __version__
@@ -22,11 +23,11 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with running(settings) as state:
+        async with running(settings, preload=settings.preload) as state:
             app.state.stentor = state
             yield
 
-    app = FastAPI(title="Stentor", version=__version__, lifespan=lifespan)
+    app = FastAPI(title="Stentor", version=__version__, lifespan=lifespan, root_path=settings.root_path)
     for module in (speech, transcription, voices, health, metrics):
         app.include_router(module.router)
     app.add_exception_handler(StentorError, response.on_stentor_error)
@@ -34,6 +35,10 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_exception_handler(HTTPException, response.on_http_error)
     app.add_exception_handler(Exception, response.on_unexpected)
     app.add_middleware(CountRequests)
+    if settings.cors_origins:  # outermost, so that a browser's preflight, which brings no key, is answered
+        app.add_middleware(
+            CORSMiddleware, allow_origins=settings.cors_origins, allow_methods=["*"], allow_headers=["*"]
+        )
     return app
 
 

@@ -9,12 +9,14 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse
 
 from .. import __version__
-from ..host.supervisor import Sidecar, State
-from ..settings import Settings
+from ..host.sidecar import Sidecar
+from ..host.sidecar import State as SidecarState
+from .state import State
 
 router = APIRouter()
 
-HEALTHY = (State.READY, State.BUSY, State.UNLOADED, State.STARTING)
+SERVING = (SidecarState.READY, SidecarState.BUSY, SidecarState.UNLOADED)
+HEALTHY = (*SERVING, SidecarState.STARTING)
 
 
 @router.get("/live")
@@ -25,36 +27,39 @@ async def live() -> dict[str, str]:
 
 @router.get("/ready")
 async def ready(request: Request) -> JSONResponse:
-    """A request for the default models would be served now."""
-    state = request.app.state.stentor
-    models = {kind: state.settings.default_model(kind) for kind in ("tts", "stt")}
-    serves = {model: state.supervisor.sidecars[model].hello is not None for model in models.values()}
-    body = {"status": "ready" if all(serves.values()) else "loading", "models": serves}
-    return JSONResponse(body, 200 if all(serves.values()) else 503)
+    """A request for the default models would be served now; a model that was unloaded would be loaded for it."""
+    state: State = request.app.state.stentor
+    defaults = (state.settings.speech_model, state.settings.transcription_model)
+    states = {model: state.supervisor.sidecars[model].state for model in defaults}
+    would_serve = all(one in SERVING for one in states.values())
+    return JSONResponse(
+        {"status": "ready" if would_serve else "loading", "models": states}, 200 if would_serve else 503
+    )
 
 
 @router.get("/health")
 async def health(request: Request) -> JSONResponse:
     """Details by sidecar; 503 while one that is in use cannot make progress."""
-    state = request.app.state.stentor
+    state: State = request.app.state.stentor
+    state.require_key_to_look(request)
     sidecars = state.supervisor.sidecars.values()
     well = all(one.state in HEALTHY for one in sidecars)
     body = {
         "status": "ok" if well else "degraded",
         "version": __version__,
-        "sidecars": {one.model: describe(one, state.settings) for one in sidecars},
+        "sidecars": {one.model: describe(one, state) for one in sidecars},
     }
     return JSONResponse(body, 200 if well else 503)
 
 
-def describe(sidecar: Sidecar, settings: Settings) -> dict[str, object]:
+def describe(sidecar: Sidecar, state: State) -> dict[str, object]:
     """One sidecar for a person or a monitor to read."""
     hello = sidecar.hello
     status = sidecar.status
     return {
         "state": sidecar.state,
         "kind": sidecar.spec.the_kind,
-        "default": sidecar.model == settings.default_model(sidecar.spec.the_kind),
+        "default": sidecar.model == state.settings.default_model(sidecar.spec.the_kind),
         "pid": sidecar.pid,
         "running": sidecar.queue.running,
         "waiting": sidecar.queue.waiting,

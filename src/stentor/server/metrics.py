@@ -9,7 +9,8 @@ from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.responses import Response
 
-from ..host.supervisor import Sidecar, Supervisor
+from ..host.sidecar import Sidecar
+from ..host.supervisor import Supervisor
 
 router = APIRouter()
 
@@ -48,4 +49,6 @@ class Metrics:
 
 @router.get("/metrics", include_in_schema=False)
 async def metrics(request: Request) -> Response:
-    return Response(generate_latest(request.app.state.stentor.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+    state = request.app.state.stentor
+    state.require_key_to_look(request)
+    return Response(generate_latest(state.metrics.registry), media_type=CONTENT_TYPE_LATEST)

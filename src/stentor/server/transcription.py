@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from ..catalog import resolve
 from ..errors import InvalidRequest, TooLarge, UndecodableAudio
-from ..host.supervisor import Sidecar
+from ..host.sidecar import Sidecar
 from ..host.utterance import Hearing, Transcript, new_id
 from ..protocol import Transcribe
 from .response import Watched

@@ -1,6 +1,6 @@
-"""Discovery: /v1/models, /v1/audio/models and /v1/audio/voices in the shapes that clients read.
+"""Discovery and memory: what models and voices there are, in the shapes that clients read; load and unload.
 
-Open without a key: Open WebUI asks before it sends one (facts/serving-anchors.md A.1).
+Discovery is open without a key unless locked: Open WebUI asks before it sends one (facts/serving-anchors.md A.1).
 """
 
 from __future__ import annotations
@@ -8,51 +8,86 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 
 from ..catalog import KIND_WORDS, resolve
-from ..errors import UnknownModel
-from ..host.supervisor import Sidecar
+from ..errors import InUse, UnknownModel
+from ..host.sidecar import Sidecar
+from .state import State
 
 router = APIRouter()
 
 
 @router.get("/v1/models")
-@router.get("/v1/audio/models")
+@router.get("/v1/audio/models", include_in_schema=False)
 async def models(request: Request) -> dict[str, object]:
     """Every model on offer, loaded or not."""
-    state = request.app.state.stentor
-    entries = [describe(one) for one in state.supervisor.sidecars.values()]
+    state: State = request.app.state.stentor
+    state.require_key_to_look(request)
+    entries = [describe(one, state) for one in state.supervisor.sidecars.values()]
     return {"object": "list", "data": entries, "models": entries}
 
 
 @router.get("/v1/models/{model:path}")
 async def model(model: str, request: Request) -> dict[str, object]:
     """One model. 404 with the list where there is none of that name."""
-    sidecars = request.app.state.stentor.supervisor.sidecars
-    if model not in sidecars:
-        raise UnknownModel(f"There is no model {model!r} here. Models: {', '.join(sidecars)}.", param="model")
-    return describe(sidecars[model])
+    state: State = request.app.state.stentor
+    state.require_key_to_look(request)
+    return describe(find(model, state), state)
+
+
+@router.post("/v1/models/{model:path}/load")
+async def load(model: str, request: Request) -> dict[str, object]:
+    """Load a model now; answers when it can serve."""
+    state: State = request.app.state.stentor
+    state.require_key(request)
+    sidecar = find(model, state)
+    await sidecar.ready()
+    return describe(sidecar, state)
+
+
+@router.post("/v1/models/{model:path}/unload")
+async def unload(model: str, request: Request) -> dict[str, object]:
+    """End a model's process, which gives all of its memory back. 409 while a request is in it."""
+    state: State = request.app.state.stentor
+    state.require_key(request)
+    sidecar = find(model, state)
+    if sidecar.in_use:
+        raise InUse(f"{model} is speaking or listening; try again when its requests are done.", param="model")
+    await sidecar.unload()
+    return describe(sidecar, state)
 
 
 @router.get("/v1/audio/voices")
+@router.get("/v1/voices", include_in_schema=False)
 async def voices(request: Request, model: str | None = None) -> dict[str, object]:
-    """The voices of one speech model (default: of the default one), which is loaded if it was not."""
-    state = request.app.state.stentor
+    """The voices of one speech model (default: of the default one), which is loaded if it never was."""
+    state: State = request.app.state.stentor
+    state.require_key_to_look(request)
     name = resolve(model, "tts", state.settings.offered, state.settings.speech_model)
-    hello = await state.supervisor.sidecars[name].ready()
+    sidecar = state.supervisor.sidecars[name]
+    hello = sidecar.known or await sidecar.ready()
     entries = [{"id": one.id, "name": one.name, "languages": one.languages, "model": name} for one in hello.voices]
     return {"object": "list", "voices": entries, "data": entries}
 
 
-def describe(sidecar: Sidecar) -> dict[str, object]:
+def find(model: str, state: State) -> Sidecar:
+    """Raises UnknownModel that lists what there is."""
+    sidecars = state.supervisor.sidecars
+    if model not in sidecars:
+        raise UnknownModel(f"There is no model {model!r} here. Models: {', '.join(sidecars)}.", param="model")
+    return sidecars[model]
+
+
+def describe(sidecar: Sidecar, state: State) -> dict[str, object]:
     """OpenAI's model object, and what this server knows beside it."""
-    hello = sidecar.hello
+    kind = sidecar.spec.the_kind
     return {
         "id": sidecar.model,
         "object": "model",
         "created": 0,
         "owned_by": "stentor",
-        "kind": KIND_WORDS[sidecar.spec.the_kind],
+        "kind": KIND_WORDS[kind],
+        "default": sidecar.model == state.settings.default_model(kind),
         "engine": sidecar.spec.engine,
         "state": sidecar.state,
-        "languages": hello.languages if hello else None,
-        "capabilities": hello.capabilities if hello else None,
+        "languages": sidecar.known.languages if sidecar.known else None,
+        "capabilities": sidecar.known.capabilities if sidecar.known else None,
     }

@@ -12,7 +12,7 @@ from collections import deque
 
 import psutil
 
-from ..engines.base import Engine, Feed, Request, report, unexpected
+from ..engines.base import Engine, Feed, Request, report, require_offered, unexpected
 from ..errors import Busy, InvalidRequest, StentorError
 from ..journal import StatusPage
 from ..protocol import (
@@ -97,6 +97,7 @@ class Driver:
             request = self._waiting.popleft()
             self._active[request.id] = request
             try:
+                require_offered(request, self._engine.hello)
                 self._engine.submit(request)
             except StentorError as error:
                 self._emit(report(error, request.id))
