@@ -46,9 +46,13 @@ def _pitch(samples: np.ndarray) -> float:
 
 
 def test_fields_nobody_knows_are_ignored_and_named_in_a_header(fake: Server) -> None:
-    answer = fake.speak("one", volume_multiplier=2, exaggeration=0.5, 声音="x")
+    answer = fake.speak("one", volume_multiplier=2, exaggeration=0.5, 声音="x", **{"a\r\nX-Evil: 1": 1})
     assert answer.status_code == 200
-    assert answer.headers["x-stentor-ignored"] == "exaggeration, volume_multiplier, \\u58f0\\u97f3"
+    assert (
+        answer.headers["x-stentor-ignored"]
+        == "a%0D%0AX-Evil%3A%201, exaggeration, volume_multiplier, %E5%A3%B0%E9%9F%B3"
+    )
+    assert "x-evil" not in answer.headers
     assert "x-stentor-ignored" not in fake.speak("one").headers
 
 

@@ -9,13 +9,15 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .. import __version__
 from ..errors import StentorError
 from ..settings import Settings
 from . import health, metrics, response, speech, transcription, voices
+from .middleware import CountRequests, LimitBody
 from .state import running
+
+MOST_BODY = 32 * 2**20  # bytes of JSON: the longest text, and a recording of some minutes to clone
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -34,29 +36,10 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_exception_handler(RequestValidationError, response.on_invalid_body)
     app.add_exception_handler(HTTPException, response.on_http_error)
     app.add_exception_handler(Exception, response.on_unexpected)
+    app.add_middleware(LimitBody, limit=MOST_BODY, patience=settings.client_timeout)
     app.add_middleware(CountRequests)
     if settings.cors_origins:  # outermost, so that a browser's preflight, which brings no key, is answered
         app.add_middleware(
             CORSMiddleware, allow_origins=settings.cors_origins, allow_methods=["*"], allow_headers=["*"]
         )
     return app
-
-
-class CountRequests:
-    """Counts every response by route and status. Plain ASGI: a middleware that wraps the body would buffer streams."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def counted(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                route = getattr(scope.get("route"), "path", "other")
-                scope["app"].state.stentor.metrics.requests.labels(route, message["status"]).inc()
-            await send(message)
-
-        await self._app(scope, receive, counted)

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from urllib.parse import quote
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -85,6 +86,12 @@ class Stream(Response):
             await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
+def ignored_fields(names: list[str]) -> dict[str, str]:
+    """The header that names what was ignored, escaped: a client's own text could break it or add another."""
+    shown = ", ".join(quote(name[:64], safe="[]") for name in names[:16])
+    return {"x-stentor-ignored": shown} if shown else {}
+
+
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         continue
@@ -118,9 +125,11 @@ async def on_invalid_body(request: Request, error: Exception) -> JSONResponse:
     return await on_stentor_error(request, InvalidRequest(message, param=None if malformed else field))
 
 
-async def on_http_error(_: Request, error: Exception) -> JSONResponse:
-    """404 and 405 of the router in the same shape as every other error."""
+async def on_http_error(request: Request, error: Exception) -> JSONResponse:
+    """404 and 405 of the router in the same shape as every other error; and ours that FastAPI wrapped."""
     assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, StentorError):  # raised while the body was read (middleware.LimitBody)
+        return await on_stentor_error(request, error.__cause__)
     body = {"message": str(error.detail), "type": "invalid_request_error", "param": None, "code": None}
     return JSONResponse({"error": body}, status_code=error.status_code, headers=error.headers)
 

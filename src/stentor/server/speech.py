@@ -24,7 +24,7 @@ from ..protocol import Hello, Reference, Synthesize
 from ..text import languages
 from ..text.normalise import normalise
 from ..text.split import PAUSE_TAG, Pause, is_speakable, segments
-from .response import Stream, Watched
+from .response import Stream, Watched, ignored_fields
 from .speech_request import SpeechRequest, VoiceId
 from .state import State
 
@@ -66,9 +66,7 @@ async def respond(body: SpeechRequest, text: str, sidecar: Sidecar, state: State
     if body.stream_format == "sse":
         chunks = events(chunks)
     first = await first_chunk(chunks, sidecar, state)
-    headers = {"x-stentor-seed": str(seed), "x-stentor-model": sidecar.model}
-    if body.unknown_fields:
-        headers["x-stentor-ignored"] = ", ".join(body.unknown_fields).encode("ascii", "backslashreplace").decode()
+    headers = {"x-stentor-seed": str(seed), "x-stentor-model": sidecar.model, **ignored_fields(body.unknown_fields)}
     media_type = "text/event-stream" if body.stream_format == "sse" else FORMATS[body.response_format].media_type
     if body.stream:
         return Stream(first, chunks, media_type, headers, state.settings.client_timeout)
