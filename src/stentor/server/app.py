@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
@@ -20,6 +22,19 @@ from .state import running
 MOST_BODY = 32 * 2**20  # bytes of JSON: the longest text, and a recording of some minutes to clone
 
 
+class ErrorFacts(BaseModel):
+    """OpenAI's error object."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorAnswer(BaseModel):
+    error: ErrorFacts
+
+
 def create_app(settings: Settings) -> FastAPI:
     """The ASGI application. Its sidecars start and end with its lifespan."""
 
@@ -31,7 +46,8 @@ def create_app(settings: Settings) -> FastAPI:
 
     app = FastAPI(title="Stentor", version=__version__, lifespan=lifespan, root_path=settings.root_path)
     for module in (speech, transcription, voices, health, metrics):
-        app.include_router(module.router)
+        app.include_router(module.router, responses={"default": {"model": ErrorAnswer, "description": "An error."}})
+    describe_without_422(app)
     app.add_exception_handler(StentorError, response.on_stentor_error)
     app.add_exception_handler(RequestValidationError, response.on_invalid_body)
     app.add_exception_handler(HTTPException, response.on_http_error)
@@ -43,3 +59,17 @@ def create_app(settings: Settings) -> FastAPI:
             CORSMiddleware, allow_origins=settings.cors_origins, allow_methods=["*"], allow_headers=["*"]
         )
     return app
+
+
+def describe_without_422(app: FastAPI) -> None:
+    """FastAPI documents its own 422 for every body; here that answer is a 400 in OpenAI's shape."""
+    generated = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        schema = generated()
+        for path in schema["paths"].values():
+            for operation in path.values():
+                operation["responses"].pop("422", None)
+        return schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # the place FastAPI documents for it

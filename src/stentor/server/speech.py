@@ -31,10 +31,12 @@ from .state import State
 log = logging.getLogger(__name__)
 router = APIRouter()
 
+MEDIA_TYPES: dict[str, dict[str, object]] = {kind: {} for kind in sorted({one.media_type for one in FORMATS.values()})}
+MEDIA_TYPES["text/event-stream"] = {}
 PIECE_S = 0.25  # encoded at a time, so that one long sentence does not hold the event loop
 
 
-@router.post("/v1/audio/speech", response_class=Response)
+@router.post("/v1/audio/speech", response_class=Response, responses={200: {"content": MEDIA_TYPES}})
 async def speech(body: SpeechRequest, request: Request) -> Response:
     """Speak a text; the audio is streamed as it is made."""
     state: State = request.app.state.stentor
