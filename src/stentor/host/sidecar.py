@@ -235,11 +235,13 @@ class Sidecar:
         except ProtocolError as error:
             failure = error
         finally:
+            served, self.hello = self.hello is not None, None  # whoever comes now waits for the next process
             watch.cancel()
             process.kill()
             self.noise += process.noise
         code = await process.ended()
-        return process.verdict or failure or self._death(process, code)
+        self._backing_off = not served  # it never could serve: whoever comes is told so at once
+        return process.verdict or failure or self._death(process, code, served)
 
     def _receive(self, message: FromSidecar, process: SidecarProcess) -> StentorError | None:
         """Route one message; returns the failure where it is one of the process."""
@@ -285,9 +287,9 @@ class Sidecar:
                 self._enter(State.STALLED)
                 process.kill()
 
-    def _death(self, process: SidecarProcess, code: int) -> StentorError:
+    def _death(self, process: SidecarProcess, code: int, served: bool) -> StentorError:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        kind = SidecarDied if self.hello is not None else LoadFailed
+        kind = SidecarDied if served else LoadFailed
         words = "\n".join(process.last_words)
         return kind(f"The sidecar of {self.model} ended unexpectedly ({how}). It is being restarted.", detail=words)
 
@@ -295,7 +297,6 @@ class Sidecar:
         """Tell everyone who waits that this process is gone."""
         log.error("%s%s", failure.message, f"\n{failure.detail}" if failure.detail else "")
         self.last_failure = failure
-        self._backing_off = self.hello is None  # it never could serve: whoever comes now is told so at once
         self._process = self.hello = self.loading = None
         self._fail_open(failure)
         self._enter(State.RESTARTING)

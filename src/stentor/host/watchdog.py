@@ -15,6 +15,8 @@ from ..protocol import Loading
 # By phase, in units of frame_timeout: a window of Whisper on a slow processor takes longer than a frame.
 PHASE_FACTORS: Mapping[str, float] = {"frame": 1.0, "window": 4.0}
 
+LONGEST_LOOK_S = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Stall:
@@ -36,6 +38,7 @@ class Watchdog:
         self._load_timeout = load_timeout
         self._sign: object = self  # unlike any sign of life
         self._since = 0.0
+        self._checked = 0.0
 
     def check_load(self, loading: Loading | None, now: float) -> Stall | None:
         """While the process loads: each `loading` message resets its deadline. `now`: a monotonic clock in seconds."""
@@ -52,7 +55,13 @@ class Watchdog:
         return None
 
     def _stuck(self, sign: object, now: float) -> float:
-        """Seconds for which the sign of life has been the same."""
+        """Seconds for which the sign of life has been the same, while we looked.
+
+        A long gap between two looks is a pause of our own (the machine slept, the host was stopped): the sidecar is
+        not to blame for it.
+        """
+        self._since += max(0.0, now - self._checked - LONGEST_LOOK_S)
+        self._checked = now
         if sign is not self._sign and sign != self._sign:
             self._sign, self._since = sign, now
         return now - self._since
