@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,6 +37,11 @@ class Server:
 
     def sidecars(self) -> list[psutil.Process]:
         return psutil.Process(self.process.pid).children(recursive=True)
+
+    def spooled(self) -> list[Path]:
+        """Uploads and references that lie in the server's temporary folder now."""
+        files = Path(tempfile.gettempdir()).glob(f"stentor-{self.process.pid}-*/*")
+        return [file for file in files if file.name != "lock" and file.suffix != ".status"]
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         return httpx.get(self.base + path, timeout=30, **options)

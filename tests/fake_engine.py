@@ -34,6 +34,7 @@ class FakeEngine(Rotation):
         super().__init__()
         progress("pretending", 0.5)
         self.seconds = float(launch.options.get("frame_s", 0.0))
+        time.sleep(float(launch.options.get("load_s", 0.0)))
         if launch.options.get("load") == "fail":
             raise RuntimeError("asked to fail")
         self.hello = Hello(

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from .errors import SettingsError, UnknownModel
+from .errors import UnknownModel
 
 Kind = Literal["tts", "stt"]
 KIND_WORDS: Mapping[Kind, str] = {"tts": "speech", "stt": "transcription"}
@@ -42,35 +42,37 @@ class ModelSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     engine: str
-    kind: Kind | None = None
+    kind: Kind
     path: str | None = None
     slots: int | None = Field(default=None, ge=1, le=64)
     keep_alive: float | None = Field(default=None, ge=-1)  # seconds; None: the setting of the same name
     python: str | None = None  # an interpreter of its own for this sidecar
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, JsonValue] = Field(default_factory=dict)
 
-    @property
-    def the_kind(self) -> Kind:
-        """Raises SettingsError for an unknown engine that does not say what it is."""
-        entry = ENGINES.get(self.engine)
-        kind = entry.kind if entry else self.kind
-        if kind is None:
-            raise SettingsError(
-                f"unknown engine {self.engine!r}: use one of {', '.join(ENGINES)}, "
+    @model_validator(mode="before")
+    @classmethod
+    def _kind_of_the_engine(cls, row: Any) -> Any:
+        """An engine of the table says its kind; another must come with it."""
+        if not isinstance(row, dict) or not isinstance(row.get("engine"), str):
+            return row
+        entry = ENGINES.get(row["engine"])
+        if entry is None and not row.get("kind"):
+            raise ValueError(
+                f"unknown engine {row['engine']!r}: use one of {', '.join(ENGINES)}, "
                 "or module:Class together with kind = tts or stt"
             )
-        return kind
+        return {**row, "kind": entry.kind} if entry else row
 
     @classmethod
-    def parse(cls, text: str) -> ModelSpec:
-        """`ENGINE` or `ENGINE:PATH`, the short form for flags and variables."""
+    def parse(cls, text: str) -> dict[str, str | None]:
+        """`ENGINE` or `ENGINE:PATH`, the short form for flags and variables, as a row."""
         engine, _, path = text.partition(":")
-        return cls(engine=engine.strip(), path=path.strip() or None)
+        return {"engine": engine.strip(), "path": path.strip() or None}
 
 
 BUNDLED: Mapping[str, ModelSpec] = {
-    "hibari": ModelSpec(engine="hibari"),
-    "whisper-tiny.en": ModelSpec(engine="whisper"),
+    "hibari": ModelSpec(engine="hibari", kind="tts"),
+    "whisper-tiny.en": ModelSpec(engine="whisper", kind="stt"),
 }
 
 OPENAI_MODELS: Mapping[Kind, frozenset[str]] = {
@@ -109,13 +111,13 @@ def resolve(name: str | None, kind: Kind, offered: Mapping[str, ModelSpec], defa
     """The id of the model a request means. Raises UnknownModel that lists what there is; never a download."""
     if not name or name in OPENAI_MODELS[kind]:
         return default
-    if name in offered and offered[name].the_kind == kind:
+    if name in offered and offered[name].kind == kind:
         return name
     raise UnknownModel(_unknown_model(name, kind, offered), param="model")
 
 
 def _unknown_model(name: str, kind: Kind, offered: Mapping[str, ModelSpec]) -> str:
-    names = ", ".join(sorted(one for one, spec in offered.items() if spec.the_kind == kind))
+    names = ", ".join(sorted(one for one, spec in offered.items() if spec.kind == kind))
     what = KIND_WORDS[kind]
     if name in offered:
         return f"The model {name!r} is not a {what} model. {what.capitalize()} models here: {names}."

@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-import time
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,12 +20,11 @@ MAGIC = b"STENTOR1"
 MAX_ACTIVE = 32
 ID_BYTES = 64
 
-# magic · seqlock · progress counter · unit · pid · phase · number of active ids; then the ids, fixed width
-_HEADER = struct.Struct("<8sQQQI16sI")
+# magic · checksum of what follows · progress counter · unit · pid · phase · number of active ids; then the ids
+_HEADER = struct.Struct("<8sIxxxxQQI16sI")
 PAGE_BYTES = _HEADER.size + MAX_ACTIVE * ID_BYTES
-_SEQUENCE = slice(8, 16)
-_AFTER_SEQUENCE = 16
-TORN_AFTER_S = 0.05
+_CHECKED_FROM = 16
+_TRIES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +39,15 @@ class Status:
 
 
 class StatusPage:
-    """One page of shared memory with a single writer; a reader never blocks the writer (a seqlock)."""
+    """One page of shared memory with a single writer. A reader never blocks the writer and never sees half a record.
+
+    A checksum and not a sequence lock: Python has no memory barriers, and on ARM two stores may be seen in any order.
+    """
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
-        self._sequence = 0
         self._counter = 0
+        self._last = Status(0, "", 0, 0, ())
 
     @classmethod
     def create(cls, path: Path) -> StatusPage:
@@ -74,47 +76,27 @@ class StatusPage:
     def write(self, phase: str, unit: int, active: tuple[str, ...]) -> None:
         """Record one unit of work: advances the counter, so it is called by the driver's loop alone."""
         self._counter += 1
-        self._sequence += 2
         shown = active[:MAX_ACTIVE]
         ids = b"".join(one.encode()[:ID_BYTES].ljust(ID_BYTES, b"\0") for one in shown)
         header = _HEADER.pack(MAGIC, 0, self._counter, unit, os.getpid(), phase.encode(), len(shown))
-        self._mark(self._sequence - 1)  # odd: being written
-        self._memory[_AFTER_SEQUENCE : _HEADER.size] = header[_AFTER_SEQUENCE:]
-        self._memory[_HEADER.size : _HEADER.size + len(ids)] = ids
-        self._mark(self._sequence)
+        record = header[_CHECKED_FROM:] + ids
+        check = zlib.crc32(record).to_bytes(4, "little")
+        self._memory[len(MAGIC) : _CHECKED_FROM + len(record)] = check + bytes(4) + record
 
     def read(self) -> Status:
-        """The last complete record; waits out a record that is being written, which takes microseconds.
-
-        A writer killed in mid-write leaves the page odd for ever; then the torn record is taken, since its counter is
-        sound and its process is dead anyway.
-        """
-        end = time.monotonic() + TORN_AFTER_S
-        while True:
-            before = self._marked()
-            status = self._record()
-            if (before % 2 == 0 and before == self._marked()) or time.monotonic() > end:
-                return status
-
-    def _mark(self, sequence: int) -> None:
-        # A slice assignment is one copy of eight bytes; struct.pack_into would clear them first and write one by one,
-        # and the reader would see sequences that never were.
-        self._memory[_SEQUENCE] = sequence.to_bytes(8, "little")
-
-    def _marked(self) -> int:
-        return int.from_bytes(self._memory[_SEQUENCE], "little")
+        """The last complete record. Where a writer died in the middle of one, the one before it that was seen."""
+        for _ in range(_TRIES):
+            raw = self._memory[:]
+            _, check, counter, unit, pid, phase, count = _HEADER.unpack_from(raw)
+            end = _HEADER.size + min(count, MAX_ACTIVE) * ID_BYTES
+            if zlib.crc32(raw[_CHECKED_FROM:end]) == check:
+                ids = tuple(_text(raw[at : at + ID_BYTES]) for at in range(_HEADER.size, end, ID_BYTES))
+                self._last = Status(counter, _text(phase), unit, pid, ids)
+                break
+        return self._last
 
     def close(self) -> None:
         self._memory.close()
-
-    def _record(self) -> Status:
-        _, _, counter, unit, pid, phase, count = _HEADER.unpack_from(self._memory, 0)
-        ids = (self._memory[at : at + ID_BYTES] for at in _id_offsets(min(count, MAX_ACTIVE)))
-        return Status(counter, _text(phase), unit, pid, tuple(_text(one) for one in ids))
-
-
-def _id_offsets(count: int) -> range:
-    return range(_HEADER.size, _HEADER.size + count * ID_BYTES, ID_BYTES)
 
 
 def _text(padded: bytes) -> str:

@@ -13,15 +13,19 @@ import functools
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Self
 
 import psutil
 
+from .errors import SettingsError
+
 PREFIX = "stentor-"
+LOCK = "lock"
 SHM = Path("/dev/shm")
 PR_SET_PDEATHSIG = 1  # prctl(2)
 
@@ -36,27 +40,75 @@ def shared_memory_root() -> Path:
 class RunFolder:
     """What one host keeps while it runs: `shared` (status pages, journals) and `spool` (uploads), gone at its end.
 
-    The name holds the host's process id, so that the folders of a host that died by SIGKILL are found and removed by
-    the next one.
+    Each folder holds a lock file that is locked as long as its host lives, however it ends. The next host removes the
+    folders whose lock it can take: a process id would mean another process in another container.
     """
 
     def __init__(self) -> None:
+        """Raises SettingsError where memory or disk cannot be written: an error at start, not in mid-speech."""
+        self._locks: list[IO[bytes]] = []
         _remove_stale()
-        name = f"{PREFIX}{os.getpid()}-"
-        self.shared = Path(tempfile.mkdtemp(prefix=name, dir=shared_memory_root()))
-        self.spool = Path(tempfile.mkdtemp(prefix=name))
+        try:
+            self.shared = self._make(shared_memory_root())
+            self.spool = self._make(Path(tempfile.gettempdir()))
+        except OSError as error:
+            self.close()
+            where = error.filename or tempfile.gettempdir()
+            raise SettingsError(f"cannot write {where}: {error.strerror}; free some space or fix its rights") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
-        for folder in (self.shared, self.spool):
-            shutil.rmtree(folder, ignore_errors=True)
+        for lock in self._locks:
+            shutil.rmtree(Path(lock.name).parent, ignore_errors=True)
+            lock.close()
+
+    def _make(self, root: Path) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=root))
+        lock = (folder / LOCK).open("wb")
+        self._locks.append(lock)
+        _try_lock(lock)
+        lock.write(b"held by a running Stentor\n" * 4096)  # some room, or a full memory would show in mid-speech
+        lock.flush()
+        return folder
 
 
 def _remove_stale() -> None:
     for root in {shared_memory_root(), Path(tempfile.gettempdir())}:
-        for folder in root.glob(f"{PREFIX}[0-9]*-*"):
-            pid = folder.name.removeprefix(PREFIX).partition("-")[0]
-            if pid.isdigit() and not psutil.pid_exists(int(pid)):
-                shutil.rmtree(folder, ignore_errors=True)
+        for lock in root.glob(f"{PREFIX}[0-9]*-*/{LOCK}"):
+            with contextlib.suppress(OSError), lock.open("r+b") as file:
+                if _try_lock(file) and lock.stat().st_size:  # empty: its host is just making it
+                    shutil.rmtree(lock.parent, ignore_errors=True)
+
+
+def _try_lock(file: IO[bytes]) -> bool:
+    """Whether this process now holds the file's lock, which the system drops when the process ends."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def cut_off_after(listener: socket.socket, seconds: float) -> None:
+    """Connections of this socket are dropped when their client takes nothing for so long.
+
+    Closing is not enough: the system keeps a closed connection as long as its client holds the window shut, and each
+    would cost a file (tcp(7), TCP_USER_TIMEOUT). Other systems have no such option; theirs end with the process.
+    """
+    if sys.platform == "linux":
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
 
 
 def spawn_options() -> dict[str, Any]:
@@ -86,7 +138,7 @@ def die_with_parent(parent: int | None) -> None:
 
 
 def kill(pid: int) -> None:
-    """SIGKILL to the child and to what it started (its session); TerminateProcess on Windows."""
+    """SIGKILL to the child's process group, so to what it started too; TerminateProcess on Windows."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             with contextlib.suppress(psutil.NoSuchProcess):

@@ -13,7 +13,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
@@ -81,15 +81,13 @@ class Settings(BaseModel):
     client_timeout: float = Field(60.0, gt=0, description="Seconds a client may take nothing before it is cut off.")
     load_timeout: float = Field(300.0, gt=0, description="Seconds without progress after which a load has failed.")
     frame_timeout: float = Field(30.0, gt=0, description="Seconds one unit of work may take before it is a stall.")
-    log_level: str = Field("info", description="debug, info, warning or error.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="How much the log tells.")
 
     @model_validator(mode="after")
     def _defaults_are_offered(self) -> Settings:
-        for spec in self.models.values():
-            _ = spec.the_kind  # raises for an engine that nobody knows
         for field, kind in (("speech_model", "tts"), ("transcription_model", "stt")):
             name = getattr(self, field)
-            if name not in self.offered or self.offered[name].the_kind != kind:
+            if name not in self.offered or self.offered[name].kind != kind:
                 raise ValueError(f"{field} = {name!r} is not among the models: {', '.join(self.offered)}")
         return self
 

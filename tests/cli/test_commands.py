@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -11,26 +13,9 @@ from pathlib import Path
 import pytest
 
 from stentor import __version__
+from stentor.cli import VERBS
+from tests.cli.command import ASCII, Terminal, free_port, run, run_with
 from tests.conftest import Server, environment
-
-
-def run(*arguments: str, stdin: str = "", **settings: object) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "stentor", *arguments]
-    return subprocess.run(argv, env=environment(**settings), input=stdin, capture_output=True, text=True, timeout=90)
-
-
-@pytest.fixture
-def free_port(unused_port: int) -> int:
-    return unused_port
-
-
-@pytest.fixture
-def unused_port() -> int:
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def test_say_and_transcribe_use_the_running_server(bundled: Server, tmp_path: Path) -> None:
@@ -46,11 +31,12 @@ def test_say_and_transcribe_use_the_running_server(bundled: Server, tmp_path: Pa
     assert bundled.get("/metrics").text != before
 
 
-def test_say_and_transcribe_work_without_a_server(tmp_path: Path, free_port: int) -> None:
+def test_say_and_transcribe_work_without_a_server(tmp_path: Path) -> None:
+    port = free_port()
     path = tmp_path / "out.mp3"
-    said = run("say", "-o", str(path), "-", stdin="Good morning, everyone.", port=free_port)
+    said = run("say", "-o", str(path), "-", stdin="Good morning, everyone.", port=port)
     assert said.returncode == 0, said.stderr
-    heard = run("transcribe", str(path), port=free_port)
+    heard = run("transcribe", str(path), port=port)
     assert heard.stdout.strip().lower().startswith("good morning")
 
 
@@ -70,6 +56,16 @@ def test_several_files_are_printed_with_their_names(bundled: Server, tmp_path: P
         (["serve", "--port", "many"], 2, "port (flag)"),
         (["nonsense"], 2, "No such command"),
         (["say", "-o", "x.wav", "--speed", "fast", "Hello"], 2, "speed"),
+        (["say", "-o", "x.wav", "--file", "missing.txt"], 2, "cannot read missing.txt: No such file"),
+        (["say", "-o", "x.wav", "--file", "a.txt", "and a text"], 2, "a text or --file, not both"),
+        (["say", "-o", "x.wav", "--format", "midi", "Hello"], 2, "use one of: mp3, opus, aac, flac, wav, pcm"),
+        (["say", "-o", "/nowhere/x.wav", "Hello"], 2, "mkdir -p /nowhere"),
+        (["say", "-o", "/", "Hello"], 2, "is a folder"),
+        (["say", "-o", "-", "--json", "Hello"], 2, "write the audio to a file"),
+        (["models", "lode", "hibari"], 2, "stentor models load NAME"),
+        (["models", "load"], 2, "stentor models load NAME"),
+        (["settings", "--json", "--template"], 2, "ask for one"),
+        (["models", "--settings", "missing.toml"], 2, "missing.toml cannot be read"),
     ],
 )
 def test_a_wrong_command_line_is_one_sentence_and_exit_code_2(arguments: list[str], code: int, message: str) -> None:
@@ -106,6 +102,66 @@ def test_every_setting_is_a_flag_of_serve() -> None:
         assert f"--{name.replace('_', '-')}" in shown
 
 
+def test_a_client_shows_only_the_settings_that_say_which_server_it_asks() -> None:
+    for verb in ("say", "transcribe", "voices", "models", "status"):
+        shown = run(verb, "--help").stdout
+        assert all(f"--{name}" in shown for name in ("server", "host", "port", "api-keys", "settings"))
+        assert "--queue-limit" not in shown
+
+
+@pytest.mark.parametrize("arguments", [[], ["say"], ["models"], ["settings"]])
+@pytest.mark.parametrize("columns", [80, 40])
+def test_the_help_fits_the_terminal_and_keeps_no_colour_out(arguments: list[str], columns: int) -> None:
+    shown = Terminal(*arguments, "--help", columns=columns, variables={"NO_COLOR": "1"})
+    with contextlib.closing(shown):
+        assert max(map(len, shown.rest().splitlines())) <= columns
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", shown.raw)
+
+
+def test_the_help_of_every_verb_can_be_read_in_ascii() -> None:
+    for verb in VERBS:
+        if verb != "sidecar":  # whose arguments are all the sidecar's
+            shown = run_with(ASCII, verb, "--help")
+            assert f"stentor {verb}" in shown.stdout
+            assert shown.stdout.isascii()
+            assert shown.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["version"]])
+def test_nothing_heavy_is_loaded_before_it_is_needed(arguments: list[str]) -> None:
+    code = f"import sys; sys.argv = ['stentor', *{arguments}]\nfrom stentor.cli import main\nmain()"
+    argv = [sys.executable, "-X", "importtime", "-c", code]
+    loaded = subprocess.run(argv, env=environment(), capture_output=True, text=True, check=True).stderr
+    names = {line.rpartition("|")[2].strip() for line in loaded.splitlines()}
+    assert "typer" in names
+    assert not names & {"numpy", "av", "fastapi", "uvicorn", "httpx", "stentor.server"}
+
+
+@pytest.mark.parametrize(
+    ("shell", "variables"),
+    [
+        ("bash", {"COMP_WORDS": "stentor mod", "COMP_CWORD": "1"}),
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "stentor mod"}),
+        ("fish", {"_TYPER_COMPLETE_ARGS": "stentor mod", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}),
+    ],
+)
+def test_every_shell_completes_a_verb(shell: str, variables: dict[str, str]) -> None:
+    code = "import sys; sys.argv = ['stentor']\nfrom stentor.cli import main\nmain()"
+    env = {**environment(), "_STENTOR_COMPLETE": f"complete_{shell}", **variables}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    assert "models" in done.stdout
+    assert "serve" not in done.stdout
+
+
+def test_a_reader_that_leaves_is_no_traceback() -> None:
+    mine, theirs = os.pipe()
+    os.close(mine)
+    argv = [sys.executable, "-m", "stentor", "settings"]
+    done = subprocess.run(argv, env=environment(), stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 def test_the_sidecar_verb_is_the_sidecar_itself() -> None:
     lines = '{"type":"synthesize","id":"a","text":"Hello.","seed":1}\n{"type":"shutdown"}\n'
     argv = [sys.executable, "-m", "stentor", "sidecar", "tts", "--engine", "hibari"]
@@ -118,5 +174,6 @@ def test_the_sidecar_verb_is_the_sidecar_itself() -> None:
     while "done" not in kinds:
         kinds.append(process.stdout.readline().split('"')[3])
     process.communicate(lines.splitlines(keepends=True)[1], timeout=20)
-    assert kinds[-3:] == ["started", "audio", "done"]
+    assert kinds[kinds.index("hello") :][:3] == ["hello", "started", "audio"]
+    assert kinds[-1] == "done"
     assert process.returncode == 0

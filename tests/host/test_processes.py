@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import signal
 import subprocess
@@ -92,16 +93,97 @@ def test_a_stopped_process_is_a_stall_too() -> None:
         assert server.speak("one").status_code == 200
 
 
-def test_a_load_that_fails_is_told_at_once_and_tried_again_with_back_off() -> None:
+def test_a_load_that_fails_is_told_at_once_and_tried_again_when_asked() -> None:
     with serving(ready=False, **fake_settings(load="fail")) as server:
-        answer = server.speak("one")
-        assert answer.status_code == 503
-        assert answer.json()["error"]["code"] == "load_failed"
-        assert "asked to fail" in answer.json()["error"]["message"]
-        time.sleep(2.5)
-        assert 1 <= server.health("fake")["restarts"] <= 4
+        for _ in range(3):
+            answer = server.speak("one")
+            assert answer.status_code == 503
+            assert answer.json()["error"]["code"] == "load_failed"
+            assert "asked to fail" in answer.json()["error"]["message"]
+        assert server.health("fake")["state"] == "failed"
         assert "asked to fail" in server.health("fake")["last_failure"]
         assert server.get("/live").status_code == 200
+
+
+def test_a_default_model_that_fails_to_load_is_tried_again_with_back_off_and_makes_health_503() -> None:
+    with serving(ready=False, **{**fake_settings(load="fail"), "preload": "true"}) as server:
+        until(lambda: server.health("fake")["restarts"] >= 2, "it is tried again", 20)
+        assert server.get("/health").status_code == 503
+        assert server.get("/ready").status_code == 503
+        time.sleep(2)
+        assert server.health("fake")["restarts"] <= 4
+
+
+def test_a_broken_model_that_is_no_default_does_not_make_the_server_unhealthy() -> None:
+    settings = fake_settings()
+    settings["models"]["broken"] = {"engine": "whisper", "path": "/nowhere"}
+    with serving(ready=False, **settings) as server:
+        answer = httpx.post(f"{server.base}/v1/models/broken/load", timeout=30)
+        assert answer.status_code == 503
+        assert "/nowhere" in answer.json()["error"]["message"]
+        assert server.get("/health").status_code == 200
+
+
+def test_a_fault_in_the_keeper_itself_is_a_failed_load_and_not_a_request_that_waits_for_ever() -> None:
+    settings = fake_settings()
+    settings["models"]["fake"]["python"] = "a\0b"  # no process can be started with this name: ValueError
+    with serving(ready=False, **settings) as server:
+        assert server.speak("one").json()["error"]["code"] == "load_failed"
+
+
+def test_a_hang_whose_client_gave_up_is_a_stall_all_the_same() -> None:
+    """The client's patience is shorter than the deadline: the sidecar must be judged by its page, not by who waits."""
+    with serving(ready=False, frame_timeout=2.0, **fake_settings()) as server:
+        server.speak("warm up")
+        hung = _fake(server)
+        for _ in range(2):
+            with pytest.raises(httpx.ReadTimeout):
+                httpx.post(f"{server.base}/v1/audio/speech", json={"input": "HANG"}, timeout=0.7)
+        until(lambda: not _alive(hung), "the hung process is killed", 10)
+        assert server.speak("one two").content == spoken("one two", 2)
+
+
+def test_requests_that_wait_behind_a_hung_one_are_served_by_the_next_process() -> None:
+    with serving(ready=False, frame_timeout=1.0, **fake_settings(slots=2)) as server:
+        server.speak("warm up")
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            hung = pool.submit(server.speak, "HANG")
+            until(lambda: server.health("fake")["running"] == 1, "the first hangs")
+            behind = pool.submit(server.speak, "one two")
+            assert behind.result().content == spoken("one two", 2)
+            assert hung.result().status_code == 503
+
+
+def test_a_sidecar_that_works_between_its_deaths_is_restarted_at_once_each_time() -> None:
+    with serving(ready=False, **fake_settings()) as server:
+        for _ in range(6):
+            assert server.speak("one").status_code == 200
+            _fake(server).kill()
+        began = time.monotonic()
+        assert server.speak("one").status_code == 200
+        assert time.monotonic() - began < 8  # the sixth back-off would be 30 s
+
+
+def test_a_request_that_waits_for_a_load_is_answered_when_the_server_ends() -> None:
+    with serving(ready=False, **fake_settings(load_s=30)) as server, concurrent.futures.ThreadPoolExecutor() as pool:
+        waiting = pool.submit(server.speak, "one")
+        until(lambda: server.health("fake")["state"] == "starting", "it loads")
+        server.process.terminate()
+        server.process.wait(15)
+        assert waiting.result().status_code == 503
+        assert waiting.result().json()["error"]["code"] == "unavailable"
+
+
+def test_hosts_in_other_containers_do_not_remove_each_others_folders() -> None:
+    """A process id means another process there, so the lock counts: here the id of a live one is not believed."""
+    with serving(ready=False, **fake_settings()) as first:
+        folder = next(Path("/dev/shm").glob(f"stentor-{first.process.pid}-*"))
+        dead = folder.with_name("stentor-1-gone")
+        dead.mkdir()
+        (dead / "lock").write_bytes(b"left by a host that was killed")
+        with serving(ready=False, **fake_settings()):
+            assert folder.is_dir()
+            assert not dead.exists()
 
 
 def test_noise_on_stdout_is_counted_and_never_fatal() -> None:

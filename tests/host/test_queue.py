@@ -89,6 +89,21 @@ def test_a_slot_given_to_one_that_is_cancelled_in_the_same_moment_is_handed_on()
     asyncio.run(scenario())
 
 
+def test_a_holder_and_a_waiter_cancelled_in_one_moment_both_end_as_cancelled() -> None:
+    async def scenario() -> None:
+        queue = Queue(limit=5, slots=1)
+        never = asyncio.Event()
+        tasks = [asyncio.create_task(_hold(queue, [], number, never)) for number in range(3)]
+        await _settle()
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(one, asyncio.CancelledError) for one in results), results
+        assert (queue.running, queue.waiting) == (0, 0)
+
+    asyncio.run(scenario())
+
+
 def test_more_slots_let_those_who_wait_in() -> None:
     async def scenario() -> None:
         queue, entered, release = Queue(limit=9, slots=1), [], asyncio.Event()

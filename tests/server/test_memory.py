@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import time
-from pathlib import Path
 
 import httpx
 import psutil
@@ -88,5 +87,4 @@ def test_a_slow_listener_holds_neither_the_slot_nor_the_hosts_memory() -> None:
         assert host.memory_info().rss - before < 80 * 2**20
         connection.close()
         until(lambda: server.health("fake")["running"] == 0, "the slot is free", 10)
-        spool = Path("/tmp").glob(f"stentor-{server.process.pid}-*/*")
-        assert list(spool) == []
+        assert server.spooled() == []

@@ -138,10 +138,6 @@ def test_empty_strings_in_optional_fields_mean_absent(bundled: Server) -> None:
 
 
 def test_no_upload_is_left_on_disk(bundled: Server) -> None:
-    import tempfile
-
     hear(bundled, silence(1))
     hear(bundled, b"garbage")
-    spools = list(Path(tempfile.gettempdir()).glob(f"stentor-{bundled.process.pid}-*"))
-    assert spools
-    assert [file for folder in spools for file in folder.iterdir() if not file.name.endswith(".status")] == []
+    assert bundled.spooled() == []

@@ -147,8 +147,18 @@ def test_the_end_of_stdin_ends_the_child() -> None:
         assert sidecar.process.wait(10) == 0
 
 
-def test_the_end_of_stdin_ends_a_child_whose_loop_is_stuck() -> None:
-    with child() as sidecar:
+def test_the_end_of_stdin_finishes_what_a_person_has_piped_in() -> None:
+    with child(frame_s=0.05) as sidecar:
+        sidecar.say(_speak("a", "one two three"), _speak("b", "four"))
+        assert sidecar.process.stdin is not None
+        sidecar.process.stdin.close()
+        ended = [sidecar.hear(Done)[-1], sidecar.hear(Done)[-1]]
+        assert {one.id for one in ended if isinstance(one, Done)} == {"a", "b"}
+        assert sidecar.process.wait(10) == 0
+
+
+def test_the_end_of_stdin_ends_a_child_of_a_host_even_where_its_loop_is_stuck() -> None:
+    with child("--parent", str(os.getpid())) as sidecar:
         sidecar.hear(Hello)
         sidecar.say(_speak("a", "HANG"))
         time.sleep(0.2)

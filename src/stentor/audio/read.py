@@ -40,6 +40,7 @@ _RATES = range(1_000, 768_001)
 _BLOCK_S = 0.1
 _RAMP_S = 0.01
 _SUM_ERROR_S = 1e-3  # of adding up the lengths of many blocks: a recording of exactly the limit is within it
+_PADDING_S = 1.0  # silence that encoders add at both ends, at most
 _DEAD_CHANNEL_DB = -60.0
 _CANCELLED = 0.05  # of the power of its channels, left in their average: a correlation of -0.9
 _MAX_PLANES = 8  # FFmpeg keeps the pointers past these elsewhere, and PyAV 18 runs over their end looking for more
@@ -84,6 +85,23 @@ def blocks(path: str | Path, sample_rate: int, limits: ReadLimits = DEFAULT_LIMI
     yield from reader.blocks()
     if reader.skipped:
         log.warning("left out %d corrupt packets in %.1f s of audio", reader.skipped, reader.seconds)
+
+
+def require_length(path: str | Path, limits: ReadLimits = DEFAULT_LIMITS) -> None:
+    """Raises TooLarge where the packets of a recording say that it is over `max_seconds`, without decoding any.
+
+    So that hours are not understood in vain before the limit is met. Their lengths may be wrong or missing, so that
+    `blocks` has the last word; a second is allowed for what encoders put around the sound.
+    """
+    with _opened(Path(path), limits) as file, _container(file) as container:
+        seconds = 0.0
+        try:
+            for packet in container.demux(_audio_stream(container)):
+                seconds += float((packet.duration or 0) * packet.time_base)
+        except (av.FFmpegError, IndexError):  # as in Reader: broken from here on
+            return
+    if seconds > limits.max_seconds + _PADDING_S:
+        raise _too_long(limits)
 
 
 class Reader:
@@ -141,10 +159,7 @@ class Reader:
     def _count(self, seconds: float) -> None:
         self.seconds += seconds
         if self.seconds > self._limits.max_seconds + _SUM_ERROR_S:
-            raise errors.TooLarge(
-                f"The recording is longer than {self._limits.max_seconds:g} seconds, the most this server reads;"
-                " send it in parts."
-            )
+            raise _too_long(self._limits)
 
 
 class Downmix:
@@ -185,6 +200,12 @@ class Downmix:
         if self._power_of_average >= _CANCELLED * self._power[counted].mean():
             return average
         return np.asarray(np.arange(self.channels) == self._power.argmax(), np.float32)
+
+
+def _too_long(limits: ReadLimits) -> errors.TooLarge:
+    return errors.TooLarge(
+        f"The recording is longer than {limits.max_seconds:g} seconds, the most this server reads; send it in parts."
+    )
 
 
 @contextmanager

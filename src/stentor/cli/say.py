@@ -1,33 +1,57 @@
-"""`stentor say`: text to a file, or to the speakers where a player exists."""
+"""`stentor say`: text to a file, to standard output, or to the speakers where a player exists.
+
+Owns what is asked for and what is reported. The work is speaking.py's, the bytes go into a sink.
+"""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
-import tempfile
+import asyncio
+import signal
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
-from ..audio.write import FORMATS
-from ..errors import InvalidRequest, SettingsError, StentorError
+from ..errors import InvalidRequest
 from ..settings import Settings
+from . import show
+from .meter import meter
 from .options import with_settings
+from .player import Player, Speakers, WholeFile, find_player
+from .progress import Progress, numbers, rtf
+from .sink import File, Sink, Stdout
+from .source import text_of
 
 if TYPE_CHECKING:
     from ..server.speech_request import SpeechRequest
 
-PLAYERS = (
-    ("ffplay", "-nodisp", "-autoexit", "-loglevel", "error"),
-    ("mpv", "--really-quiet", "--no-video"),
-    ("paplay",),
-    ("pw-play",),
-    ("aplay", "-q"),
-    ("afplay",),
-)
+STDOUT = Path("-")
+FORMATS = ("mp3", "opus", "aac", "flac", "wav", "pcm")  # the names and no more: audio/write.py loads FFmpeg
+SUFFIXES = {**{name: name for name in FORMATS}, "ogg": "opus", "raw": "pcm"}
+
+
+@dataclass(slots=True)
+class Said:
+    """What came of it: the object that --json prints."""
+
+    output: str | None
+    player: str | None
+    format: str
+    bytes: int
+    audio_seconds: float
+    elapsed_s: float
+    first_byte_s: float
+    rtf: float | None
+    seed: int | None
+    model: str | None
+    voice: str | None
+
+    def sentence(self) -> str:
+        done = f"wrote {self.output} ({self.bytes} bytes)" if self.output else f"played by {self.player}"
+        voice = f"voice {self.voice}, " if self.voice else ""
+        return f"{done}: {numbers(self.elapsed_s, self.audio_seconds)}; {voice}seed {self.seed}"
 
 
 def register(app: typer.Typer) -> None:
@@ -35,26 +59,43 @@ def register(app: typer.Typer) -> None:
 
 
 def say(
-    text: Annotated[list[str] | None, typer.Argument(help="What to say; '-' or nothing reads standard input.")] = None,
+    text: Annotated[list[str] | None, typer.Argument(help="What to say; - or nothing: standard input.")] = None,
     *,
+    file: Annotated[Path | None, typer.Option("-f", "--file", metavar="FILE", help="Say this file (UTF-8).")] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write here; the suffix picks the format.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here (- is standard output).")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="A speech model; see /v1/models.")] = None,
-    voice: Annotated[str | None, typer.Option(help="A voice of that model.")] = None,
-    language: Annotated[str | None, typer.Option(help="ISO code or name; else the model decides.")] = None,
-    instructions: Annotated[str | None, typer.Option(help="How to speak, for models that take it.")] = None,
-    speed: Annotated[float, typer.Option(help="0.25 to 4.")] = 1.0,
-    seed: Annotated[int | None, typer.Option(help="The same seed says the same.")] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"{', '.join(FORMATS)} (default: by the suffix of -o)",
+            autocompletion=lambda: list(FORMATS),
+        ),
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="A speech model; see stentor models.")] = None,
+    voice: Annotated[str | None, typer.Option(metavar="NAME", help="A voice; see stentor voices.")] = None,
+    language: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Code or name (default: the model decides).")
+    ] = None,
+    instructions: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="How to speak, for models that take it.")
+    ] = None,
+    speed: Annotated[float, typer.Option(metavar="NUMBER", help="0.25 to 4.")] = 1.0,
+    seed: Annotated[int | None, typer.Option(metavar="INTEGER", help="The same seed says the same.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print what came of it as JSON.")] = False,
     settings: Settings,
 ) -> None:
-    """Speak a text."""
-    player = None if output else _player()
-    format = _format(output) if output else "wav"
-    from . import service
+    """Speak a text: play it, or write it with -o.
 
+    Uses the running server, else a model process of its own.
+    """
+    if json and output == STDOUT:
+        raise InvalidRequest("--json and -o - both want standard output; write the audio to a file.")
+    player = None if output else find_player()
+    format = player.format if player else _format(output or STDOUT, format)
     body = _request(
-        input=_text(text),
+        input=text_of(text, file),
         model=model,
         voice=voice,
         language=language,
@@ -63,44 +104,75 @@ def say(
         speed=speed,
         seed=seed,
     )
-    if output:
-        written = service.drain(service.speech(settings, body), output)
-        typer.echo(f"wrote {output} ({written} bytes)", err=True)
-        return
-    assert player is not None
-    with tempfile.TemporaryDirectory() as folder:
-        sound = Path(folder) / "speech.wav"
-        service.drain(service.speech(settings, body), sound)
-        if subprocess.run([*player, str(sound)], check=False).returncode:
-            raise StentorError(f"{player[0]} could not play; write to a file instead: stentor say -o speech.wav …")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C: no half file stays
+    said = asyncio.run(_say(settings, body, _sink(player, output, format), player))
+    if json:
+        show.as_json(asdict(said))
+    else:
+        show.remark(said.sentence())
+
+
+async def _say(settings: Settings, body: SpeechRequest, sink: Sink, player: Player | None) -> Said:
+    """Into the sink as it is made. The times are those of the work, not of the listening."""
+    from .speaking import speaking
+
+    started, first_byte_s, seconds = time.monotonic(), 0.0, meter(body.response_format)
+    try:
+        with Progress() as progress:
+            async with sink, speaking(settings, body) as speech:
+                async for chunk in speech.chunks:
+                    first_byte_s = first_byte_s or time.monotonic() - started
+                    seconds.feed(chunk)
+                    await sink.write(chunk)
+                    progress.update(seconds.seconds)
+                elapsed_s = time.monotonic() - started
+                seconds.finish()
+                progress.update(seconds.seconds)
+                progress.finish("playing" if player else "writing")
+                await sink.finish(seconds.seconds)
+    finally:
+        seconds.finish()
+    return Said(
+        output=sink.name,
+        player=player.command[0] if player else None,
+        format=body.response_format,
+        bytes=sink.written,
+        audio_seconds=round(seconds.seconds, 3),
+        elapsed_s=round(elapsed_s, 3),
+        first_byte_s=round(first_byte_s, 3),
+        rtf=rtf(elapsed_s, seconds.seconds),
+        seed=speech.seed,
+        model=speech.model,
+        voice=speech.voice,
+    )
+
+
+def _sink(player: Player | None, output: Path | None, format: str) -> Sink:
+    if player is not None:
+        return WholeFile(player) if player.whole else Speakers(player)
+    assert output is not None
+    return Stdout() if output == STDOUT else File(output, format)
 
 
 def _request(**fields: Any) -> SpeechRequest:
     """The same model that the server validates with. Raises InvalidRequest that names the option."""
+    from pydantic import ValidationError
+
     from ..server.speech_request import SpeechRequest
 
     try:
-        return SpeechRequest.model_validate({**fields, "stream": False})
+        return SpeechRequest.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise InvalidRequest(f"--{first['loc'][0]}: {first['msg']}") from error
+        raise InvalidRequest(f"--{first['loc'][0]}: {first['msg']}.") from error
 
 
-def _text(words: list[str] | None) -> str:
-    return sys.stdin.read() if not words or words == ["-"] else " ".join(words)
-
-
-def _format(output: Path) -> str:
-    suffix = output.suffix.lower().removeprefix(".")
-    suffixes = {entry.extension: name for name, entry in FORMATS.items()} | {name: name for name in FORMATS}
-    if suffix not in suffixes:
-        raise InvalidRequest(f"the suffix of {output} names no format; use one of: {', '.join(FORMATS)}")
-    return suffixes[suffix]
-
-
-def _player() -> tuple[str, ...]:
-    found = next((player for player in PLAYERS if shutil.which(player[0])), None)
-    if found is None:
-        names = ", ".join(player[0] for player in PLAYERS)
-        raise SettingsError(f"no player found ({names}); write to a file instead: stentor say -o speech.wav …")
-    return found
+def _format(output: Path, given: str | None) -> str:
+    """The format that is named, else the suffix's; WAV where there is none to go by."""
+    if output.is_dir():
+        raise InvalidRequest(f"{output} is a folder; name a file in it: -o {output / 'speech.wav'}")
+    name = given or ("wav" if output == STDOUT else output.suffix.lower().removeprefix("."))
+    if name not in SUFFIXES:
+        wrong = f"--format {name}" if given else f"the suffix of {output}"
+        raise InvalidRequest(f"{wrong} names no format; use one of: {', '.join(FORMATS)}.")
+    return SUFFIXES[name]

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import logging
+import signal
 import socket
 
 import typer
-import uvicorn
 
+from .. import platform
 from ..errors import SettingsError
+from ..platform import RunFolder
 from ..settings import Settings
-from .options import with_settings
+from .options import with_every_setting
 
 SHUTDOWN_S = 5  # open responses may go on for this long after the first Ctrl-C
 
 
 def register(app: typer.Typer) -> None:
-    app.command("serve")(with_settings(serve))
+    app.command("serve")(with_every_setting(serve))
 
 
 def serve(*, settings: Settings) -> None:
-    """Start the server. Ctrl-C or SIGTERM ends it and every process it started."""
+    """Start the server.
+
+    Ctrl-C or SIGTERM ends it and every process it started.
+    """
     require_safe_bind(settings)
-    listener = bind(settings)
+    with RunFolder() as folder, bind(settings) as listener:
+        run(settings, folder, listener)
+
+
+def run(settings: Settings, folder: RunFolder, listener: socket.socket) -> None:
+    """Serve on a listening socket until a signal comes."""
     host, port = listener.getsockname()[:2]
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    import uvicorn
+
     from ..server.app import create_app
 
     config = uvicorn.Config(
-        create_app(settings),
+        create_app(settings, folder),
         log_level="warning" if settings.log_level == "info" else settings.log_level,
         timeout_graceful_shutdown=SHUTDOWN_S,
         server_header=False,
@@ -37,7 +50,10 @@ def serve(*, settings: Settings) -> None:
     )
     shown = f"[{host}]" if ":" in host else host
     typer.echo(f"Stentor listens on http://{shown}:{port}  (docs: http://{shown}:{port}/docs)")
-    uvicorn.Server(config).run(sockets=[listener])
+    # uvicorn raises the signal that ended it once more; as an exception, it lets the run folder be removed
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listener])
 
 
 def require_safe_bind(settings: Settings) -> None:
@@ -64,6 +80,7 @@ def bind(settings: Settings) -> socket.socket:
             f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}. "
             "Is another server running there? Choose another with --port."
         ) from error
+    platform.cut_off_after(listener, settings.client_timeout)
     listener.listen(1024)
     return listener
 

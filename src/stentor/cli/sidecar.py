@@ -13,7 +13,10 @@ def register(app: typer.Typer) -> None:
 
 
 def sidecar(context: typer.Context) -> None:
-    """Run one engine on stdin and stdout, as the server does: stentor sidecar tts --engine hibari."""
+    """Run one engine on stdin and stdout, as the server does.
+
+    For driving the protocol by hand: stentor sidecar tts --engine hibari.
+    """
     from ..sidecar.main import main
 
     raise typer.Exit(main(context.args))

@@ -7,7 +7,6 @@ import platform
 import typer
 
 from .. import __version__
-from ..protocol import PROTOCOL
 
 
 def register(app: typer.Typer) -> None:
@@ -16,6 +15,8 @@ def register(app: typer.Typer) -> None:
 
 def version() -> None:
     """Print the versions a bug report needs."""
+    from ..protocol import PROTOCOL
+
     typer.echo(
         f"stentor {__version__} (protocol {PROTOCOL}, Python {platform.python_version()}, {platform.platform()})"
     )

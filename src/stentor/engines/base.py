@@ -23,6 +23,7 @@ from ..protocol import (
     Device,
     Done,
     End,
+    Ending,
     Error,
     FromSidecar,
     Hello,
@@ -99,12 +100,13 @@ class Rotation:
         try:
             messages = next(units)
         except StopIteration:
-            return []
+            return [report(EngineFailed("The engine stopped before the end of this request."), request_id)]
         except StentorError as error:
             return [report(error, request_id)]
         except Exception as error:  # noqa: BLE001 the sidecar's edge: one text must not take its neighbours down
             return [report(unexpected(error), request_id)]
-        self._turns.append((request_id, units))
+        if not any(isinstance(one, Ending) for one in messages):
+            self._turns.append((request_id, units))
         return messages
 
     def cancel(self, request_id: str) -> None:

@@ -25,6 +25,8 @@ from ..protocol import FromSidecar, Hello, Segment, Started, Text, Transcribe, W
 from ..text import languages
 from .base import Launch, Progress, Rotation, Stopwatch, cpu, numerics
 
+Samples = NDArray[np.float32]
+
 RATE = 16_000
 SLOTS = 4
 # Whisper invents sentences for silence ("thanks for watching"; facts/qwen3-asr.md 5 row 29), so Silero gates it. A
@@ -32,6 +34,24 @@ SLOTS = 4
 # each piece is heard by itself: faster-whisper's own filter joins them, and its times then cross the gaps (row 32).
 VAD = {"threshold": 0.4, "min_speech_duration_ms": 0, "min_silence_duration_ms": 2000, "speech_pad_ms": 300}
 BEAM = 5
+CAPABILITIES = ("language", "languages", "context", "temperature", "vad", "segment_timestamps", "word_timestamps")
+VAD_OPTIONS = {
+    "threshold": "threshold",
+    "prefix_padding_ms": "speech_pad_ms",
+    "silence_duration_ms": "min_silence_duration_ms",
+}
+"""OpenAI's names in `chunking_strategy`, and Silero's."""
+
+OPTIONS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "task": {"enum": ["transcribe", "translate"]},
+        "temperature": {"type": "number", "minimum": 0, "maximum": 1},
+        "languages": {"type": "array", "items": {"type": "string"}},
+        "vad": {"type": "object", "properties": {name: {"type": "number"} for name in VAD_OPTIONS}},
+        "limits": {"type": "object", "properties": {"max_seconds": {"type": "number"}}},
+    },
+}
 
 
 class WhisperEngine(Rotation):
@@ -77,63 +97,89 @@ class WhisperEngine(Rotation):
             versions=versions,
             languages=list(self._model.supported_languages),
             slots=launch.slots or SLOTS,
-            capabilities=["language", "context", "segment_timestamps", "word_timestamps"],
+            capabilities=[*CAPABILITIES, *(["translate"] if self._model.model.is_multilingual else [])],
+            options=OPTIONS,
         )
 
     def submit(self, request: Transcribe) -> None:  # type: ignore[override]
         """Raises UnsupportedLanguage, or UnsupportedOption for live audio, which Whisper cannot do in one pass."""
-        language = languages.code(request.language)
-        if language and language not in self.hello.languages:
-            have = ", ".join(self.hello.languages[:12])
-            raise UnsupportedLanguage(
-                f"The model {self.hello.model} does not understand {language!r}; it has: {have}. "
-                'Configure a multilingual Whisper folder (models = { NAME = "whisper:/path" }) or leave language out.',
-                param="language",
-            )
+        self._candidates(request)
         if request.path is None:
             raise UnsupportedOption("Whisper does not take live audio; send a file.", param="model")
+        if request.options.get("task") == "translate" and "translate" not in self.hello.capabilities:
+            raise UnsupportedOption(f"The model {self.hello.model} does not translate; it is English only.")
         super().submit(request)
 
     def work(self, request: Transcribe) -> Iterator[list[FromSidecar]]:
         watch = Stopwatch()
-        language = languages.code(request.language)
+        candidates = self._candidates(request)
         limits = read.ReadLimits(**request.options.get("limits", {}))
+        read.require_length(request.path or "", limits)
         yield [Started(id=request.id, slot=0)]
         heard = 0
         for first, samples in windows(read.blocks(request.path or "", RATE, limits), RATE):
             watch.mark("decoded_s")
-            text = self._listen(request, language, first, samples)
+            text = self._listen(request, candidates, first, samples)
             watch.mark("first_text_s")
-            language = language or text.language
+            if text.language:
+                candidates = [text.language]  # one language a file: what the first speech was in
             heard = first + len(samples)
             yield [text]
         watch.add("audio_s", heard / RATE)
         yield [watch.done(request.id)]
 
-    def _listen(self, request: Transcribe, language: str | None, first: int, samples: NDArray[np.float32]) -> Text:
+    def _candidates(self, request: Transcribe) -> list[str]:
+        """The languages it may be; none: any. Raises UnsupportedLanguage where this model has none of them."""
+        param = "language" if request.language else "languages[]"
+        named = [request.language] if request.language else list(request.options.get("languages", []))
+        asked = [code for one in named if (code := languages.code(one))]
+        found = [code for code in asked if code in self.hello.languages]
+        if asked and not found:
+            have = ", ".join(self.hello.languages[:12])
+            raise UnsupportedLanguage(
+                f"The model {self.hello.model} does not understand {', '.join(asked)}; it has: {have}. "
+                'Configure a multilingual Whisper folder (models = { NAME = "whisper:/path" }) or leave language out.',
+                param=param,
+            )
+        return found or (self.hello.languages if len(self.hello.languages) == 1 else [])
+
+    def _listen(self, request: Transcribe, candidates: list[str], first: int, samples: Samples) -> Text:
         """One window: each stretch of speech in it, with times of the whole file."""
         text = Text(id=request.id, delta="", committed_samples=first + len(samples), segments=[], words=[])
-        for start, end in self._speech(samples):
+        temperature = request.options.get("temperature")
+        for start, end in self._speech(samples, request.options.get("vad", {})):
             found, info = self._model.transcribe(
                 samples[start:end],
-                language=language,
+                language=self._language(samples[start:end], candidates),
+                task=request.options.get("task", "transcribe"),
                 beam_size=BEAM,
                 initial_prompt=request.context or None,
                 condition_on_previous_text=False,  # context over silence repeats for minutes (same facts, row 31)
                 word_timestamps=request.timestamps == "word",
+                **({"temperature": [temperature]} if temperature else {}),  # else Whisper's ladder from 0 upwards
             )
             segments = list(found)
             if segments:  # a stretch without words says nothing of its language
                 text.language = info.language
             _add(text, segments, (first + start) / RATE, (first + end) / RATE)
+        if len(self.hello.languages) == 1:
+            text.language = self.hello.languages[0]
         if first == 0:
             text.delta = text.delta.lstrip()
         return text
 
-    def _speech(self, samples: NDArray[np.float32]) -> list[tuple[int, int]]:
+    def _language(self, samples: Samples, candidates: list[str]) -> str | None:
+        """The likeliest of the candidates; None leaves it to Whisper, among all it has."""
+        if len(candidates) < 2:
+            return candidates[0] if candidates else None
+        probabilities = dict(self._model.detect_language(samples)[2])
+        return max(candidates, key=lambda one: probabilities.get(one, 0.0))
+
+    def _speech(self, samples: Samples, asked: dict[str, float]) -> list[tuple[int, int]]:
         from faster_whisper.vad import VadOptions, get_speech_timestamps
 
-        return [(one["start"], one["end"]) for one in get_speech_timestamps(samples, VadOptions(**VAD))]
+        options = VadOptions(**VAD | {VAD_OPTIONS[name]: value for name, value in asked.items()})
+        return [(one["start"], one["end"]) for one in get_speech_timestamps(samples, options)]
 
 
 def _add(text: Text, segments: list[Any], start: float, end: float) -> None:
@@ -161,7 +207,7 @@ def _segment(one: Any, offset: float, end: float) -> Segment:
 
 def _word(one: Any, offset: float, end: float) -> Word:
     return Word(
-        word=one.word.strip(),
+        word=one.word,  # with its space, or subtitles could not tell "well-known" from "well - known"
         start=min(offset + one.start, end),
         end=min(offset + one.end, end),
         probability=float(one.probability),

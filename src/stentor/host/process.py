@@ -37,7 +37,7 @@ def command(model: str, spec: ModelSpec, status: Path) -> list[str]:
     """The argument vector of a sidecar; docs/protocol.md shows the same line for use by hand."""
     import json
 
-    argv = [spec.python or sys.executable, "-m", "stentor.sidecar.main", spec.the_kind]
+    argv = [spec.python or sys.executable, "-m", "stentor.sidecar.main", spec.kind]
     argv += ["--engine", spec.engine, "--model", model, "--status", str(status), "--parent", str(os.getpid())]
     argv += ["--path", spec.path] if spec.path else []
     argv += ["--slots", str(spec.slots)] if spec.slots else []

@@ -58,7 +58,7 @@ class Queue:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():  # cancelled in the moment it was let in: hand the slot on
                 self._leave()
-            else:
+            elif turn in self._waiting:  # else `_wake` has just passed over it
                 self._waiting.remove(turn)
             raise
 

@@ -21,8 +21,8 @@ from ..platform import RunFolder
 from ..protocol import (
     PROTOCOL,
     Cancel,
-    Cancelled,
     Done,
+    Ending,
     Error,
     FromSidecar,
     Hello,
@@ -52,6 +52,7 @@ class State(StrEnum):
     BUSY = "busy"
     STALLED = "stalled"
     RESTARTING = "restarting"
+    FAILED = "failed"  # the last load did not succeed
 
 
 class Sidecar:
@@ -65,6 +66,7 @@ class Sidecar:
         self.known: Hello | None = None  # of the last one that could
         self.loading: Loading | None = None
         self.last_failure: StentorError | None = None
+        self.always = False  # load it again after a failed load without being asked
         self.restarts = 0
         self.noise = 0
         self._settings = settings
@@ -73,10 +75,15 @@ class Sidecar:
         self._page_path = folder.shared / f"{quote(model, safe='')}.status"
         self._page = StatusPage.create(self._page_path)
         self._open: dict[str, Inbox] = {}
+        self._owed: set[str] = set()  # requests the process has not ended, whether or not their client still waits
         self._process: SidecarProcess | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._state = State.UNLOADED
-        self._backing_off = False
+        self._closed = False
+        self._served = False  # the running process has said hello
+        self._proved = False  # the running process has ended a request with `done`
+        self._failures = 0
+        self._not_before = 0.0  # monotonic time before which a failed load is not tried again
         self._change = asyncio.Event()
         self._lifecycle = asyncio.Lock()  # a start waits for an end that is under way
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -123,16 +130,33 @@ class Sidecar:
 
         Raises the error that the sidecar reported, SidecarDied or SidecarStalled.
         """
+        started = False
+        try:
+            async with contextlib.aclosing(self._attempt(request)) as messages:
+                async for message in messages:
+                    started = True
+                    yield message
+        except (SidecarDied, SidecarStalled):
+            if started:
+                raise
+            # it ended before it took the request up: nothing is lost by asking its successor, once
+            async with contextlib.aclosing(self._attempt(request)) as messages:
+                async for message in messages:
+                    yield message
+
+    async def _attempt(self, request: Synthesize | Transcribe) -> AsyncGenerator[FromSidecar, None]:
+        """The exchange with one process."""
         await self.ready()
         process = self._process
-        assert process is not None
+        assert process is not None  # there is no pause between `hello` and here in which it could go
         inbox = self._open[request.id] = Inbox(self._folder.spool)
+        self._owed.add(request.id)
         ended = False
         try:
             process.send(request)
             while not ended:
                 message = await inbox.get()
-                ended = isinstance(message, StentorError | Done | Cancelled | Error)
+                ended = isinstance(message, StentorError | Ending)
                 if isinstance(message, StentorError):
                     raise message
                 if isinstance(message, Error):
@@ -152,19 +176,29 @@ class Sidecar:
         Raises LoadFailed, at once while a failed load backs off; a death after that is waited for.
         """
         while self.hello is None:
-            await self.start()
-            if self._backing_off and self.last_failure is not None:
+            if self._state is State.FAILED and self.last_failure and time.monotonic() < self._not_before:
                 raise self.last_failure
+            await self.start()
             if self.hello is None:
                 await self._change.wait()
         return self.hello
 
     async def start(self) -> None:
-        """Begin to load, if that has not begun; does not wait for the end of it."""
+        """Begin to load, if that has not begun; does not wait for the end of it. Raises Unavailable at the very end."""
         async with self._lifecycle:
+            if self._closed:
+                raise Unavailable("The server is shutting down.")
             if self._keeper is None:
                 self._enter(State.STARTING)
                 self._keeper = asyncio.create_task(self._keep(), name=f"keep {self.model}")
+
+    async def close(self) -> None:
+        """The end of the server: whoever waits is told, and nothing starts any more."""
+        self._closed = True
+        self._stay()
+        await self.unload()
+        self._enter(State.UNLOADED)
+        self._page.close()
 
     async def unload(self, *, only_if_idle: bool = False) -> None:
         """End the process, politely first; open requests end with an error. An ended process gives all memory back."""
@@ -178,7 +212,7 @@ class Sidecar:
             keeper.cancel()
             await asyncio.wait({keeper})
             self._process = self.hello = self.loading = None
-            self._backing_off = False
+            self._owed.clear()
             self._enter(State.UNLOADED)
 
     def _stay(self) -> None:
@@ -199,25 +233,31 @@ class Sidecar:
     # --- the life of processes ----------------------------------------------------------------------------------------
 
     async def _keep(self) -> None:
-        """One process after another, until the task is cancelled or the sidecar is no longer wanted."""
-        failures = 0
+        """One process after another. Ends where a load failed for a model nobody waits for."""
         while True:
             started = time.monotonic()
             failure = await self._guarded_life()
-            if self._keeper is None:
+            if self._keeper is None:  # it is being unloaded
                 return
-            failures = 1 if time.monotonic() - started > SETTLED_S else failures + 1
+            proved = self._proved or time.monotonic() - started > SETTLED_S
+            self._failures = 1 if proved else self._failures + 1
+            pause = BACK_OFF_S[min(self._failures - 1, len(BACK_OFF_S) - 1)]
+            self._not_before = time.monotonic() + pause
             self._mourn(failure)
-            await asyncio.sleep(BACK_OFF_S[min(failures - 1, len(BACK_OFF_S) - 1)])
+            if self._state is State.FAILED and not self.always:
+                self._keeper = None  # the next request tries again, once the back-off is over
+                return
+            await asyncio.sleep(pause)
             self.restarts += 1
-            self._backing_off = False
+            self._enter(State.RESTARTING)
 
     async def _guarded_life(self) -> StentorError:
+        self._served = self._proved = False
         try:
             return await self._life()
-        except Exception as error:
+        except Exception as error:  # the supervisor's edge: a fault of ours must not end the keeping
             log.exception("the keeper of %s failed", self.model)
-            return SidecarDied(f"The sidecar of {self.model} was lost by a fault of the host ({error!r}).")
+            return LoadFailed(f"The sidecar of {self.model} could not be run: {error}. The log of the server has more.")
 
     async def _life(self) -> StentorError:
         """One process, from spawn to its last byte. Returns why it ended."""
@@ -228,23 +268,21 @@ class Sidecar:
             return LoadFailed(f"The sidecar of {self.model} could not be started: {error}.")
         self._process = process
         watch = asyncio.create_task(self._watch(process), name=f"watch {self.model}")
-        failure: StentorError | None = None
         try:
             async for message in process.messages():
-                failure = self._receive(message, process) or failure
+                self._receive(message, process)
         except ProtocolError as error:
-            failure = error
+            process.verdict = process.verdict or error
         finally:
-            served, self.hello = self.hello is not None, None  # whoever comes now waits for the next process
+            self.hello = None  # whoever comes now waits for the next process
             watch.cancel()
             process.kill()
             self.noise += process.noise
         code = await process.ended()
-        self._backing_off = not served  # it never could serve: whoever comes is told so at once
-        return process.verdict or failure or self._death(process, code, served)
+        return process.verdict or self._death(process, code)
 
-    def _receive(self, message: FromSidecar, process: SidecarProcess) -> StentorError | None:
-        """Route one message; returns the failure where it is one of the process."""
+    def _receive(self, message: FromSidecar, process: SidecarProcess) -> None:
+        """Route one message."""
         match message:
             case Loading():
                 self.loading = message
@@ -252,13 +290,19 @@ class Sidecar:
                 self._welcome(message, process)
             case Error(id=None):
                 log.warning("%s: %s", self.model, message.message)
-                if self.hello is None:
-                    return from_code(message.code, message.message, detail=message.detail)
+                if self.hello is None:  # why the load fails; the process is about to end
+                    process.verdict = from_code(message.code, message.message, detail=message.detail)
             case _:
-                inbox = self._open.get(getattr(message, "id", ""))
-                if inbox is not None:  # else the late word of a request that was cancelled
-                    inbox.put(message)
-        return None
+                self._deliver(message)
+
+    def _deliver(self, message: FromSidecar) -> None:
+        request_id = getattr(message, "id", "")
+        if isinstance(message, Ending):
+            self._owed.discard(request_id)
+            self._proved = self._proved or isinstance(message, Done)
+        inbox = self._open.get(request_id)
+        if inbox is not None:  # else the late word of a request that was cancelled
+            inbox.put(message)
 
     def _welcome(self, hello: Hello, process: SidecarProcess) -> None:
         if hello.protocol != PROTOCOL:
@@ -267,6 +311,7 @@ class Sidecar:
             process.kill()
             return
         self.loading = None
+        self._served = True
         self.hello = self.known = hello
         self.queue.resize(hello.slots)
         self._enter(State.READY)
@@ -276,20 +321,21 @@ class Sidecar:
     async def _watch(self, process: SidecarProcess) -> None:
         """Kill the process when it stalls. The kill ends its stdout, and that ends everything else."""
         watchdog = Watchdog(self._settings.frame_timeout, self._settings.load_timeout)
-        while process.verdict is None:
+        while True:
             await asyncio.sleep(WATCH_S)
             if self.hello is None:
                 stall = watchdog.check_load(self.loading, time.monotonic())
             else:
-                stall = watchdog.check(self._page.read(), len(self._open), time.monotonic())
+                stall = watchdog.check(self._page.read(), len(self._owed), time.monotonic())
             if stall:
                 process.verdict = SidecarStalled(f"The sidecar of {self.model} stalled ({stall}) and was killed.")
                 self._enter(State.STALLED)
                 process.kill()
+                return
 
-    def _death(self, process: SidecarProcess, code: int, served: bool) -> StentorError:
+    def _death(self, process: SidecarProcess, code: int) -> StentorError:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        kind = SidecarDied if served else LoadFailed
+        kind = SidecarDied if self._served else LoadFailed
         words = "\n".join(process.last_words)
         return kind(f"The sidecar of {self.model} ended unexpectedly ({how}). It is being restarted.", detail=words)
 
@@ -298,8 +344,9 @@ class Sidecar:
         log.error("%s%s", failure.message, f"\n{failure.detail}" if failure.detail else "")
         self.last_failure = failure
         self._process = self.hello = self.loading = None
+        self._owed.clear()
         self._fail_open(failure)
-        self._enter(State.RESTARTING)
+        self._enter(State.RESTARTING if self._served else State.FAILED)
 
     def _fail_open(self, error: StentorError) -> None:
         for inbox in self._open.values():

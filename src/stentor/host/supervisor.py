@@ -17,10 +17,11 @@ class Supervisor:
         self.sidecars = {model: Sidecar(model, spec, settings, folder) for model, spec in settings.offered.items()}
 
     async def preload(self) -> None:
-        """Begin to load the two default models."""
+        """Begin to load the two default models, and keep at it."""
         for model in (self.settings.speech_model, self.settings.transcription_model):
+            self.sidecars[model].always = True
             await self.sidecars[model].start()
 
     async def close(self) -> None:
         """End every process."""
-        await asyncio.gather(*(sidecar.unload() for sidecar in self.sidecars.values()))
+        await asyncio.gather(*(sidecar.close() for sidecar in self.sidecars.values()))

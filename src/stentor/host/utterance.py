@@ -123,12 +123,17 @@ class Utterance:
         return samples
 
     def _finish(self, done: Done) -> None:
+        require_an_end(done)
         self.stats = {name: self.stats.get(name, 0.0) + value for name, value in done.stats.items()}
-        if done.finish_reason in ("length", "loop"):
-            raise EngineFailed(
-                f"The engine did not find the end of this text ({done.finish_reason}); it was stopped. "
-                "Shorter pieces of text, or another seed, usually help."
-            )
+
+
+def require_an_end(done: Done) -> None:
+    """Raises EngineFailed where a guard had to stop the engine: what came is not the whole, or not only it."""
+    if done.finish_reason in ("length", "loop"):
+        raise EngineFailed(
+            f"The engine did not find the end of this request ({done.finish_reason}); it was stopped. "
+            "A shorter piece, or another seed, usually helps."
+        )
 
 
 @dataclass(slots=True)
@@ -173,6 +178,7 @@ class Hearing:
                         self.transcript.add(message)
                         yield message.delta
                     case Done():
+                        require_an_end(message)
                         self.transcript.stats = message.stats
 
     async def whole(self) -> Transcript:

@@ -14,9 +14,10 @@ from starlette.middleware.cors import CORSMiddleware
 
 from .. import __version__
 from ..errors import StentorError
+from ..platform import RunFolder
 from ..settings import Settings
 from . import health, metrics, response, speech, transcription, voices
-from .middleware import CountRequests, LimitBody
+from .middleware import CountRequests, LimitBody, RequireKey
 from .state import running
 
 MOST_BODY = 32 * 2**20  # bytes of JSON: the longest text, and a recording of some minutes to clone
@@ -35,12 +36,12 @@ class ErrorAnswer(BaseModel):
     error: ErrorFacts
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The ASGI application. Its sidecars start and end with its lifespan."""
+def create_app(settings: Settings, folder: RunFolder) -> FastAPI:
+    """The ASGI application. Its sidecars start and end with its lifespan; the folder outlives it."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with running(settings, preload=settings.preload) as state:
+        async with running(settings, folder, preload=settings.preload) as state:
             app.state.stentor = state
             yield
 
@@ -54,6 +55,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_exception_handler(Exception, response.on_unexpected)
     app.add_middleware(LimitBody, limit=MOST_BODY, patience=settings.client_timeout)
     app.add_middleware(CountRequests)
+    app.add_middleware(RequireKey, settings=settings)
     if settings.cors_origins:  # outermost, so that a browser's preflight, which brings no key, is answered
         app.add_middleware(
             CORSMiddleware, allow_origins=settings.cors_origins, allow_methods=["*"], allow_headers=["*"]

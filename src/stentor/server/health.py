@@ -41,9 +41,9 @@ async def ready(request: Request) -> JSONResponse:
 async def health(request: Request) -> JSONResponse:
     """Details by sidecar; 503 while one that is in use cannot make progress."""
     state: State = request.app.state.stentor
-    state.require_key_to_look(request)
     sidecars = state.supervisor.sidecars.values()
-    well = all(one.state in HEALTHY for one in sidecars)
+    defaults = (state.settings.speech_model, state.settings.transcription_model)
+    well = all(one.state in HEALTHY for one in sidecars if one.in_use or one.model in defaults)
     body = {
         "status": "ok" if well else "degraded",
         "version": __version__,
@@ -58,8 +58,8 @@ def describe(sidecar: Sidecar, state: State) -> dict[str, object]:
     status = sidecar.status
     return {
         "state": sidecar.state,
-        "kind": sidecar.spec.the_kind,
-        "default": sidecar.model == state.settings.default_model(sidecar.spec.the_kind),
+        "kind": sidecar.spec.kind,
+        "default": sidecar.model == state.settings.default_model(sidecar.spec.kind),
         "pid": sidecar.pid,
         "running": sidecar.queue.running,
         "waiting": sidecar.queue.waiting,

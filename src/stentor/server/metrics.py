@@ -50,5 +50,4 @@ class Metrics:
 @router.get("/metrics", include_in_schema=False)
 async def metrics(request: Request) -> Response:
     state = request.app.state.stentor
-    state.require_key_to_look(request)
     return Response(generate_latest(state.metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from ..errors import Busy, InvalidRequest, StentorError
+from ..errors import Busy, InvalidRequest, StentorError, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,7 @@ class Watched(Response):
     def __init__(self, make: Callable[[], Awaitable[Response]]) -> None:
         super().__init__()
         self._make = make
+        self._started = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         work = asyncio.create_task(self._work(scope, receive, send))
@@ -38,14 +39,23 @@ class Watched(Response):
             await asyncio.wait({work, leave}, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 work.result()
+        except asyncio.CancelledError:  # the server ends and waits no longer
+            await _end(work, leave)
+            if not self._started:
+                await error_answer(Unavailable("The server is shutting down; try again."))(scope, receive, send)
         finally:
-            leave.cancel()
-            work.cancel()
-            await asyncio.wait({work, leave})
+            await _end(work, leave)
 
     async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._make()
+        self._started = True
         await response(scope, receive, send)
+
+
+async def _end(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
 
 
 class Stream(Response):
@@ -69,6 +79,9 @@ class Stream(Response):
         self._timeout = timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["http_version"] == "1.0":
+            await self._as_a_whole(scope, receive, send)
+            return
         async with contextlib.aclosing(self._rest):
             try:
                 await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -80,6 +93,12 @@ class Stream(Response):
                 log.error("stream broken off: %s", error or f"the client took nothing for {self._timeout:g} s")
                 return
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _as_a_whole(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """HTTP/1.0 has no chunks: a stream that broke off would look whole, so it gets a length or an error."""
+        body = self._first + b"".join([chunk async for chunk in self._rest])
+        headers = {name: value for name, value in self.headers.items() if name != "content-length"}
+        await Response(body, headers=headers)(scope, receive, send)
 
     async def _chunk(self, send: Send, data: bytes) -> None:
         async with asyncio.timeout(self._timeout):
@@ -104,6 +123,11 @@ def error_body(error: StentorError) -> dict[str, object]:
 
 async def on_stentor_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, StentorError)
+    return error_answer(error)
+
+
+def error_answer(error: StentorError) -> JSONResponse:
+    """An error as the response that carries it."""
     headers = {"retry-after": str(error.retry_after)} if isinstance(error, Busy) else {}
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"

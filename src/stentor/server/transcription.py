@@ -1,141 +1,150 @@
-"""POST /v1/audio/transcriptions: an upload is spooled, decoded and understood in the sidecar, answered as asked."""
+"""POST /v1/audio/transcriptions and /translations: an upload is understood in a sidecar and answered as asked.
+
+Owns the fields of OpenAI's form and its events. The upload is received by upload.py and the answer's shape is
+transcript.py's; nothing here decodes audio.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import shutil
-from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, Request
-from python_multipart.exceptions import MultipartParseError
-from starlette.datastructures import FormData, UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from ..catalog import resolve
-from ..errors import InvalidRequest, TooLarge, UndecodableAudio
+from ..errors import StentorError, TooLarge, UndecodableAudio
 from ..host.sidecar import Sidecar
 from ..host.utterance import Hearing, Transcript, new_id
-from ..protocol import Transcribe
-from .response import Watched
+from ..protocol import Hello, Transcribe
+from ..settings import Settings
+from ..text import languages
+from .form import FORM_SCHEMA, TranscriptionRequest
+from .response import Stream, Watched, error_body, ignored_fields
 from .state import State
+from .transcript import MEDIA_TYPES, Task, render, usage
+from .upload import Upload, receive
 
 router = APIRouter()
 
-FORMATS = ("json", "text")
+SHORTEST_S = 0.1  # OpenAI refuses less, too: nothing can be said in it, and models invent words for it
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptionRequest:
-    """OpenAI's fields of the form; empty strings mean absent."""
-
-    model: str | None
-    language: str | None
-    prompt: str | None
-    response_format: str
-
-    @classmethod
-    def read(cls, form: FormData) -> TranscriptionRequest:
-        """Raises InvalidRequest that names the field."""
-        wanted = _text(form, "response_format") or "json"
-        if wanted not in FORMATS:
-            known = ", ".join(FORMATS)
-            raise InvalidRequest(f"response_format must be one of {known}, not {wanted!r}.", param="response_format")
-        return cls(_text(form, "model"), _text(form, "language"), _text(form, "prompt"), wanted)
-
-
-@router.post("/v1/audio/transcriptions", response_class=Response)
+@router.post("/v1/audio/transcriptions", response_class=Response, openapi_extra=FORM_SCHEMA)
 async def transcription(request: Request) -> Response:
-    """Understand an audio file of any container."""
+    """Understand an audio or video file of any container."""
+    return await answer(request, "transcribe")
+
+
+@router.post("/v1/audio/translations", response_class=Response, openapi_extra=FORM_SCHEMA)
+async def translation(request: Request) -> Response:
+    """Understand a recording in any language the model has, as English text."""
+    return await answer(request, "translate")
+
+
+async def answer(request: Request, task: Task) -> Response:
     state: State = request.app.state.stentor
-    state.require_key(request)
-    form = await read_form(request, state.settings.max_upload_mb * 2**20)
-    wanted = TranscriptionRequest.read(form)
-    model = resolve(wanted.model, "stt", state.settings.offered, state.settings.transcription_model)
-    sidecar = state.supervisor.sidecars[model]
-    return Watched(lambda: respond(form, wanted, sidecar, state))
+    settings = state.settings
+    try:
+        upload = await receive(request, state.folder.spool, settings.max_upload_mb * 2**20, settings.client_timeout)
+    except TooLarge as error:
+        return _refusal(error, request)
+    with contextlib.ExitStack() as undo:
+        undo.enter_context(upload)
+        wanted, unknown = TranscriptionRequest.read(upload.fields)
+        state.note_unknown_fields(unknown)
+        model = resolve(wanted.model, "stt", settings.offered, settings.transcription_model)
+        sidecar = state.supervisor.sidecars[model]
+        headers = {"x-stentor-model": model, **ignored_fields(unknown)}
+        undo.pop_all()  # from here on the response removes the file
+    return Watched(lambda: respond(upload, wanted, task, sidecar, state, headers))
 
 
-async def respond(form: FormData, wanted: TranscriptionRequest, sidecar: Sidecar, state: State) -> Response:
-    async with spooled(form, state.folder.spool) as path:
-        hearing = Hearing(sidecar, lambda _: message(wanted, path, state))
+async def respond(
+    upload: Upload, wanted: TranscriptionRequest, task: Task, sidecar: Sidecar, state: State, headers: dict[str, str]
+) -> Response:
+    """The response; a stream is opened with its first event, so that what fails before it is an HTTP error."""
+    hearing = Hearing(sidecar, lambda hello: message(wanted, task, upload.path, state.settings, hello))
+    if wanted.stream:
+        chunks = events(hearing, upload, state)
+        first = await anext(chunks)
+        return Stream(first, chunks, "text/event-stream", headers, state.settings.client_timeout)
+    with upload:
         transcript = await hearing.whole()
+    require_length(transcript)
     state.metrics.heard_seconds.inc(transcript.seconds)
-    return render(transcript, wanted.response_format)
+    headers["x-stentor-audio-seconds"] = f"{transcript.seconds:.3f}"
+    body = body_of(transcript, wanted, task)
+    return Response(body, media_type=MEDIA_TYPES[wanted.response_format], headers=headers)
 
 
-def message(wanted: TranscriptionRequest, path: Path, state: State) -> Transcribe:
+def message(wanted: TranscriptionRequest, task: Task, path: Path, settings: Settings, hello: Hello) -> Transcribe:
+    """The protocol's request. Raises UnsupportedOption that names what this engine lacks."""
+    wanted.require(hello, task)
+    options: dict[str, Any] = {"limits": {"max_seconds": settings.max_audio_seconds}, **wanted.options}
+    if task == "translate":
+        options["task"] = task
     return Transcribe(
         id=new_id(),
         path=str(path),
-        language=wanted.language,
-        context=wanted.prompt,
-        options={"limits": {"max_seconds": state.settings.max_audio_seconds}},
+        language=wanted.the_language,
+        context=wanted.context,
+        timestamps=wanted.timestamps(hello),
+        options=options,
     )
 
 
-def render(transcript: Transcript, response_format: str) -> Response:
-    """The answer in the format that was asked for."""
-    text = transcript.text.strip()
-    if response_format == "text":
-        return PlainTextResponse(f"{text}\n")
-    usage = {"type": "duration", "seconds": round(transcript.seconds)}
-    return JSONResponse({"text": text, "usage": usage})
+def body_of(transcript: Transcript, wanted: TranscriptionRequest, task: Task = "transcribe") -> str:
+    words = "word" in wanted.timestamp_granularities
+    named = replace(transcript, language=transcript.language or languages.code(wanted.the_language))
+    return render(named, wanted.response_format, task=task, words=words, candidates=bool(wanted.languages))
 
 
-async def read_form(request: Request, limit: int) -> FormData:
-    """The multipart form. Raises TooLarge past `limit` bytes, InvalidRequest where it is no form."""
-    kind = request.headers.get("content-type", "")
-    if not kind.startswith("multipart/form-data"):
-        raise InvalidRequest("Send the audio as multipart/form-data with a field named 'file'.", param="file")
+def require_length(transcript: Transcript) -> None:
+    """Raises UndecodableAudio for a recording in which nothing can be said."""
+    if 0 < transcript.seconds < SHORTEST_S:
+        raise UndecodableAudio(
+            f"The recording has {transcript.seconds:.3f} s of audio; {SHORTEST_S:g} s is the least.", param="file"
+        )
+
+
+async def events(hearing: Hearing, upload: Upload, state: State) -> AsyncGenerator[bytes, None]:
+    """OpenAI's server-sent events. The deltas together are the text of `done` exactly.
+
+    A failure after the first event is an event itself and then raised, which breaks the transfer (Stream): neither a
+    client that reads events nor one that only waits for the end can take a part for the whole.
+    """
+    said = 0
     try:
-        form = await MultiPartParser(request.headers, _bounded(request.stream(), limit), max_files=1).parse()
-    except (MultiPartException, MultipartParseError, KeyError) as error:
-        reason = getattr(error, "message", str(error))
-        raise InvalidRequest(f"The multipart form cannot be read: {reason}.") from error
-    upload = form.get("file")
-    if not isinstance(upload, UploadFile):
-        await form.close()
-        raise InvalidRequest("The form has no file in the field 'file'.", param="file")
-    if not upload.size:
-        await form.close()
-        raise UndecodableAudio("The uploaded file is empty.", param="file")
-    return form
+        with upload:
+            async with contextlib.aclosing(hearing.deltas()) as deltas:
+                async for _ in deltas:
+                    text = hearing.transcript.text.strip()
+                    if len(text) > said:
+                        yield _event({"type": "transcript.text.delta", "delta": text[said:]})
+                        said = len(text)
+        require_length(hearing.transcript)
+    except StentorError as error:
+        if said:
+            yield _event({"type": "error", **error_body(error)})
+        raise
+    state.metrics.heard_seconds.inc(hearing.transcript.seconds)
+    text = hearing.transcript.text.strip()
+    yield _event({"type": "transcript.text.done", "text": text, "usage": usage(hearing.transcript)})
 
 
-async def _bounded(stream: AsyncIterator[bytes], limit: int) -> AsyncGenerator[bytes, None]:
-    received = 0
-    async for chunk in stream:
-        received += len(chunk)
-        if received > limit:
-            raise TooLarge(f"The upload is over {limit // 2**20} MiB (setting max_upload_mb).", param="file")
-        yield chunk
+def _event(body: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(body, ensure_ascii=False).encode() + b"\n\n"
 
 
-@contextlib.asynccontextmanager
-async def spooled(form: FormData, folder: Path) -> AsyncIterator[Path]:
-    """The upload as a file that the sidecar can open, removed afterwards. Its name is ours, never the client's."""
-    upload = form["file"]
-    assert isinstance(upload, UploadFile)
-    path = folder / new_id()
-    try:
-        await asyncio.to_thread(_copy, upload, path)
-        await form.close()
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
-        await form.close()
-
-
-def _copy(upload: UploadFile, path: Path) -> None:
-    upload.file.seek(0)
-    with path.open("wb") as file:
-        shutil.copyfileobj(upload.file, file, 1 << 20)
-
-
-def _text(form: FormData, field: str) -> str | None:
-    value = form.get(field)
-    return value.strip() or None if isinstance(value, str) else None
+def _refusal(error: TooLarge, request: Request) -> Response:
+    """413. An upload of no announced length may have no end, so its connection is closed; others are read out, since
+    a client that is still sending may miss an answer that comes with the end of the connection."""
+    response = JSONResponse(error_body(error), error.status)
+    if "content-length" not in request.headers:
+        response.headers["connection"] = "close"
+    return response

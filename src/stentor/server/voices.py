@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from ..catalog import KIND_WORDS, resolve
+from ..catalog import KIND_WORDS, OPENAI_MODELS, resolve
 from ..errors import InUse, UnknownModel
 from ..host.sidecar import Sidecar
 from .state import State
@@ -20,7 +20,6 @@ router = APIRouter()
 async def models(request: Request) -> dict[str, object]:
     """Every model on offer, loaded or not."""
     state: State = request.app.state.stentor
-    state.require_key_to_look(request)
     entries = [describe(one, state) for one in state.supervisor.sidecars.values()]
     return {"object": "list", "data": entries, "models": entries}
 
@@ -29,7 +28,6 @@ async def models(request: Request) -> dict[str, object]:
 async def model(model: str, request: Request) -> dict[str, object]:
     """One model. 404 with the list where there is none of that name."""
     state: State = request.app.state.stentor
-    state.require_key_to_look(request)
     return describe(find(model, state), state)
 
 
@@ -37,7 +35,6 @@ async def model(model: str, request: Request) -> dict[str, object]:
 async def load(model: str, request: Request) -> dict[str, object]:
     """Load a model now; answers when it can serve."""
     state: State = request.app.state.stentor
-    state.require_key(request)
     sidecar = find(model, state)
     await sidecar.ready()
     return describe(sidecar, state)
@@ -47,7 +44,6 @@ async def load(model: str, request: Request) -> dict[str, object]:
 async def unload(model: str, request: Request) -> dict[str, object]:
     """End a model's process, which gives all of its memory back. 409 while a request is in it."""
     state: State = request.app.state.stentor
-    state.require_key(request)
     sidecar = find(model, state)
     if sidecar.in_use:
         raise InUse(f"{model} is speaking or listening; try again when its requests are done.", param="model")
@@ -60,7 +56,6 @@ async def unload(model: str, request: Request) -> dict[str, object]:
 async def voices(request: Request, model: str | None = None) -> dict[str, object]:
     """The voices of one speech model (default: of the default one), which is loaded if it never was."""
     state: State = request.app.state.stentor
-    state.require_key_to_look(request)
     name = resolve(model, "tts", state.settings.offered, state.settings.speech_model)
     sidecar = state.supervisor.sidecars[name]
     hello = sidecar.known or await sidecar.ready()
@@ -69,8 +64,11 @@ async def voices(request: Request, model: str | None = None) -> dict[str, object
 
 
 def find(model: str, state: State) -> Sidecar:
-    """Raises UnknownModel that lists what there is."""
+    """By id, or by OpenAI's name for the default. Raises UnknownModel that lists what there is."""
     sidecars = state.supervisor.sidecars
+    for kind, names in OPENAI_MODELS.items():
+        if model in names:
+            return sidecars[state.settings.default_model(kind)]
     if model not in sidecars:
         raise UnknownModel(f"There is no model {model!r} here. Models: {', '.join(sidecars)}.", param="model")
     return sidecars[model]
@@ -78,7 +76,7 @@ def find(model: str, state: State) -> Sidecar:
 
 def describe(sidecar: Sidecar, state: State) -> dict[str, object]:
     """OpenAI's model object, and what this server knows beside it."""
-    kind = sidecar.spec.the_kind
+    kind = sidecar.spec.kind
     return {
         "id": sidecar.model,
         "object": "model",

@@ -33,8 +33,13 @@ from ..protocol import (
 
 log = logging.getLogger(__name__)
 
+
+class EndOfInput:
+    """Nothing more will be asked, by a person at a pipe: finish what is open, then end."""
+
+
 MOST_WAITING = 256  # the host keeps its own bounded queue; this bounds a sidecar that is driven by hand
-Inbox = queue.SimpleQueue[ToSidecar]
+Inbox = queue.SimpleQueue[ToSidecar | EndOfInput]
 Outbox = queue.Queue[FromSidecar]
 
 
@@ -50,10 +55,11 @@ class Driver:
         self._waiting: deque[Request] = deque()
         self._units = 0
         self._closing = False
+        self._draining = False
 
     def run(self) -> None:
         self._record("idle")
-        while not self._closing:
+        while not self._closing and not (self._draining and not self._active and not self._waiting):
             self._take_messages()
             self._fill_slots()
             if self._active:
@@ -64,14 +70,16 @@ class Driver:
 
     def _take_messages(self) -> None:
         """All that has arrived; where there is nothing to do, wait for a first one."""
-        if not self._active and not self._waiting:
+        if not self._active and not self._waiting and not self._draining:
             self._record("idle")
             self._obey(self._inbox.get())
         while not self._inbox.empty():
             self._obey(self._inbox.get())
 
-    def _obey(self, message: ToSidecar) -> None:
+    def _obey(self, message: ToSidecar | EndOfInput) -> None:
         match message:
+            case EndOfInput():
+                self._draining = True
             case Synthesize() | Transcribe():
                 self._admit(message)
             case Cancel():

@@ -33,7 +33,7 @@ from ..protocol import (
     encode,
     request_id,
 )
-from .driver import Driver, Inbox, Outbox
+from .driver import Driver, EndOfInput, Inbox, Outbox
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,9 @@ def main(argv: list[str] | None = None) -> int:
 def serve(arguments: argparse.Namespace, outbox: Outbox) -> int:
     """Load the engine, then drive it until `shutdown`. The exit code says whether it ever could serve."""
     inbox: Inbox = queue.SimpleQueue()
-    threading.Thread(target=read_loop, args=(sys.stdin.buffer, inbox, outbox), name="reader", daemon=True).start()
+    threading.Thread(
+        target=read_loop, args=(sys.stdin.buffer, inbox, outbox, arguments.parent), name="reader", daemon=True
+    ).start()
     page = StatusPage.open(arguments.status) if arguments.status else StatusPage.anonymous()
     try:
         engine = load(arguments, outbox)
@@ -87,7 +89,7 @@ def load(arguments: argparse.Namespace, outbox: Outbox) -> Engine:
         raise LoadFailed(
             f"unknown engine {arguments.engine!r}: use one of {', '.join(catalog.ENGINES)} or module:Class"
         )
-    launch = Launch(arguments.model or arguments.engine, arguments.path, arguments.slots, json.loads(arguments.options))
+    launch = Launch(arguments.model or arguments.engine, arguments.path, arguments.slots, arguments.options)
     try:
         factory = getattr(importlib.import_module(module), name)
         engine: Engine = factory(launch, progress)
@@ -99,14 +101,17 @@ def load(arguments: argparse.Namespace, outbox: Outbox) -> Engine:
     return engine
 
 
-def read_loop(stdin: BinaryIO, inbox: Inbox, outbox: Outbox) -> None:
-    """Lines to messages until stdin ends, which means that the host is gone."""
+def read_loop(stdin: BinaryIO, inbox: Inbox, outbox: Outbox, parent: int | None) -> None:
+    """Lines to messages until stdin ends: the host is gone, or a person's pipe has said all."""
     while line := stdin.readline(MAX_LINE + 1):
         if len(line) > MAX_LINE:
             _skip_rest_of_line(stdin, line)
             outbox.put(report(ProtocolError(f"a line over {MAX_LINE} bytes was skipped: {line[:80]!r}…")))
         elif line.strip():
             _receive(line, inbox, outbox)
+    if parent is None:
+        inbox.put(EndOfInput())
+        return
     inbox.put(Shutdown())
     threading.Timer(LEAVE_AFTER_S, os._exit, (0,)).start()
 
@@ -163,7 +168,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--model", help="the id to be known by (default: the engine's name)")
     parser.add_argument("--path", help="the model's folder, where the engine has no bundled one")
     parser.add_argument("--slots", type=int, help="utterances at a time")
-    parser.add_argument("--options", default="{}", help="engine options as JSON")
+    parser.add_argument("--options", type=json.loads, default={}, help="engine options as JSON")
     parser.add_argument("--status", type=Path, help="the status page the host made")
     parser.add_argument("--parent", type=int, help="the host's process id: die with it")
     return parser
