@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from stentor.engines.base import numerics, require_offered
+from stentor.engines.base import Rotation, numerics, require_offered
 from stentor.errors import StentorError
-from stentor.protocol import Device, Hello, Reference, Synthesize, Transcribe, VoiceFacts
+from stentor.protocol import (
+    Device,
+    Done,
+    Error,
+    FromSidecar,
+    Hello,
+    Reference,
+    Started,
+    Synthesize,
+    Transcribe,
+    VoiceFacts,
+)
 
 
 def hello(*capabilities: str) -> Hello:
@@ -66,3 +79,31 @@ def test_what_was_offered_is_taken() -> None:
 def test_numerics_change_with_any_fact_and_not_with_their_order() -> None:
     assert numerics(engine="a", threads=1) == numerics(threads=1, engine="a")
     assert numerics(engine="a", threads=1) != numerics(engine="a", threads=2)
+
+
+class Careless(Rotation):
+    """Its requests end without a `done`, or after one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hello = hello()
+
+    def work(self, request: Synthesize) -> Iterator[list[FromSidecar]]:
+        yield [Started(id=request.id, slot=0)]
+        if request.text == "goes on":
+            yield [Done(id=request.id)]
+            yield [Started(id=request.id, slot=0)]
+
+
+def test_a_request_whose_work_ends_without_done_ends_with_an_error() -> None:
+    engine = Careless()
+    engine.submit(speak())
+    assert isinstance(engine.advance()[0], Started)
+    assert isinstance(engine.advance()[0], Error)
+    assert engine.advance() == []
+
+
+def test_nothing_comes_of_a_request_after_its_end() -> None:
+    engine = Careless()
+    engine.submit(Synthesize(id="a", text="goes on", seed=1))
+    assert [type(one) for _ in range(4) for one in engine.advance()] == [Started, Done]

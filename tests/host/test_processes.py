@@ -186,7 +186,7 @@ def test_hosts_in_other_containers_do_not_remove_each_others_folders() -> None:
             assert not dead.exists()
 
 
-def test_noise_on_stdout_is_counted_and_never_fatal() -> None:
+def test_what_a_library_prints_does_not_reach_the_protocol() -> None:
     with serving(ready=False, **fake_settings()) as server:
         assert server.speak("one PRINT two").content == spoken("one PRINT two", 3)
         assert 'stentor_sidecar_noise_lines{model="fake"} 0.0' in server.get("/metrics").text

@@ -6,6 +6,7 @@ import json
 import socket
 import time
 
+import psutil
 import pytest
 
 from tests.conftest import Server, fake_settings, serving, until
@@ -14,11 +15,11 @@ FRAME_S = 0.05
 LONG = "word " * 2000
 
 
-def _open(server: Server, text: str, format: str = "pcm") -> socket.socket:
+def _open(server: Server, text: str, format: str = "pcm", version: str = "1.1") -> socket.socket:
     body = json.dumps({"input": text, "response_format": format}).encode()
     connection = socket.create_connection(("127.0.0.1", server.port))
-    head = f"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    connection.sendall(f"{head}\r\n\r\n".encode() + body)
+    head = f"POST /v1/audio/speech HTTP/{version}\r\nHost: x\r\nContent-Type: application/json\r\n"
+    connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
     return connection
 
 
@@ -73,12 +74,26 @@ def test_a_client_that_takes_nothing_is_cut_off() -> None:
         connection = _open(server, "word " * 20_000)  # 96 MB of PCM: more than any socket buffer holds
         until(lambda: server.health("fake")["running"] == 0, "the slot is free", 30)
         assert server.speak("next").status_code == 200
+        host = psutil.Process(server.process.pid)
+        ours = connection.getsockname()[1]
+        until(lambda: all(one.raddr[1:] != (ours,) for one in host.net_connections()), "its connection is gone", 20)
+        connection.close()
+
+
+def test_a_stream_that_breaks_off_does_not_look_whole_to_a_client_of_http_1_0(fake: Server) -> None:
+    """nginx asks its upstreams so by default; HTTP/1.0 has no chunks that could be missing."""
+    for text, status in (("one two three", b" 200 "), ("one two three four five six RAISE", b" 500 ")):
+        connection = _open(fake, text, version="1.0")
+        answer = b""
+        while data := connection.recv(65536):
+            answer += data
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert status in head.splitlines()[0]
+        assert f"content-length: {len(body)}".encode() in head.lower()
         connection.close()
 
 
 def test_many_clients_that_leave_at_random_points_leave_nothing_behind(slow: Server) -> None:
-    import psutil
-
     process = psutil.Process(slow.process.pid)
     before = process.num_fds()
     for round_number in range(30):

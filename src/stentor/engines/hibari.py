@@ -6,8 +6,10 @@ for text that it would drop without a word (it is silent on Chinese; facts/bundl
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import itertools
+import json
 import os
 import platform
 import re
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..audio import pcm
 from ..errors import NothingToSay, UnspeakableText
+from ..models.store import package_folder
 from ..protocol import FromSidecar, Hello, Started, Synthesize, VoiceFacts
 from ..text.split import sentences, split
 from .base import Launch, Progress, Rotation, Stopwatch, audio_messages, cpu, numerics
@@ -40,8 +43,16 @@ LEAD_S = 0.02  # hibari pads 0.3 s before and 0.5 s behind; the lead is first-au
 GAP_S = 0.25
 SILENCE_DB = -50.0
 
-# Signs that carry meaning, so that dropping one changes what is said. Emoji, arrows and ornaments may be skipped.
-MEANINGFUL = re.compile(r"[±×÷≈≠≤≥∞√∑∏∂∫∆°%‰½⅓⅔¼¾⅛⅜⅝⅞]")
+# Letters that neither hibari's net for unknown words knows nor Unicode decomposes, each with how English writes it.
+_SPELLINGS = """
+ĐD ÐD ĦH ħh ĸk ŊN ŦT ŧt ƀb ƁB ƂB ƃb ƇC ƈc ƉD ƊD ƋD ƌd ƑF ƓG ƗI ƘK ƙk ƚl ƝN ƞn ƟO ƤP ƥp ƫt ƬT ƭt ƮT ƲV ƳY ƴy ƵZ ƶz ǝe
+ǤG ǥg ȤZ ȥz ȺA ȻC ȼc ȽL ȾT ȿs ɀz ɃB ɄU ɆE ɇe ɈJ ɉj ɊQ ɋq ɌR ɍr ɎY ɏy ßss ẞSS ǢAE ǣae ǼAE ǽae ǾO ǿo ƆO ɔo ƏA ƐE ƔG
+ƩSH ƷZH ʒzh ǮZH ǯzh ŉn
+"""
+_SPELLED = {pair[0]: pair[1:] for pair in _SPELLINGS.split()}
+# Signs that change what is said. hibari drops many of them; arrows, bullets, emoji and trademarks may be skipped.
+_SIGNS = re.compile("[‰‱′″٪℃℉№♯♭°]")
+_ARROWS = re.compile(r"[\u2190-\u21ff\u27f0-\u297f]")
 # Greek and micro signs that hibari reads by name when they stand alone, as in "10 µm" or "2 π".
 READ_ALONE = frozenset("µμπΩωαβγδθλσ")
 
@@ -125,23 +136,28 @@ def units(text: str) -> Iterator[str]:
 def require_speakable(text: str) -> None:
     """Raises UnspeakableText that names the first span hibari would drop or spell as noise.
 
-    hibari's lexicon and its net for unknown words know Latin letters; other scripts come out as nothing (Han, Kana,
-    Arabic) or as letter names (Cyrillic).
+    hibari knows Latin letters; other scripts come out as nothing (Han, Kana, Arabic) or as letter names (Cyrillic).
     """
     foreign = next(_foreign_spans(text), None)
     if foreign:
         raise UnspeakableText(
-            f"This English voice cannot say {foreign[:40]!r}. Use a model that speaks the language of that text "
-            "(Qwen3-TTS speaks ten, Chinese among them; see docs), or leave the span out.",
+            f"This English voice cannot say {foreign[:40]!r}. Leave it out, or configure a model for its language "
+            "(see 'What works today' in the README) and name it in the request.",
             param="input",
         )
 
 
+def spell(text: str) -> str:
+    """The text in letters that hibari hears: of the Latin letters, 520 came out as nothing at all (measured)."""
+    return "".join(_spelled(one) or one for one in text)
+
+
 def phonemize(voice: Hibari, text: str) -> list[str]:
     """Phonemes by sentence. Raises UnspeakableText where hibari fails on the text or drops a part of it."""
+    spelled = spell(text)
     try:
-        phonemes: list[str] = voice.phonemize(text)
-        dropped = _dropped_sign(voice, text, phonemes) or _dropped_word(voice, text)
+        phonemes: list[str] = voice.phonemize(spelled)
+        dropped = _dropped_sign(voice, spelled, phonemes) or _dropped_word(voice, spelled)
     except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
         # hibari 0.2.1 fails on some digits, such as "⑴": an error of the text, not of the server
         raise UnspeakableText(
@@ -152,27 +168,52 @@ def phonemize(voice: Hibari, text: str) -> list[str]:
     return phonemes
 
 
+@functools.cache
+def _known_letters() -> frozenset[str]:
+    """The letters of hibari's net for unknown words; each of them is heard in any word (measured)."""
+    net = package_folder("hibari") / "assets" / "oov.json"
+    return frozenset(json.loads(net.read_text(encoding="utf-8"))["in"])
+
+
+@functools.lru_cache(maxsize=4096)
+def _spelled(letter: str) -> str | None:
+    """A Latin letter in letters that hibari hears; None where it is none, or nobody knows how to write it."""
+    if letter.isascii() or not unicodedata.category(letter).startswith("L"):
+        return letter
+    plain = unicodedata.normalize("NFKC", letter)
+    if "LATIN" not in unicodedata.name(plain[0], ""):
+        return None
+    if all(one in _known_letters() for one in plain):
+        return plain
+    base = "".join(one for one in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(one))
+    written = "".join(one if one.isascii() else _SPELLED.get(one, "?") for one in base)
+    return None if "?" in written else written
+
+
 def _foreign_spans(text: str) -> Iterator[str]:
     for match in re.finditer(r"[^\W\d_a-zA-Z]+", text):
         letters = match.group()
         if letters in READ_ALONE:
             continue
-        for foreign, span in itertools.groupby(letters, key=_is_foreign):
+        for foreign, span in itertools.groupby(letters, key=lambda letter: _spelled(letter) is None):
             if foreign:
                 yield "".join(span)
 
 
-def _is_foreign(letter: str) -> bool:
-    """A letter of a script other than Latin; full-width and ligature forms count as what they stand for."""
-    plain = unicodedata.normalize("NFKC", letter)[0]
-    return unicodedata.category(letter).startswith("L") and "LATIN" not in unicodedata.name(plain, "")
-
-
 def _dropped_sign(voice: Hibari, text: str, phonemes: list[str]) -> str | None:
     """A sign of meaning whose absence would sound the same: hibari dropped it ("100€", "3 ≥ 2")."""
-    signs = {one for one in text if unicodedata.category(one) in ("Sc", "No") or MEANINGFUL.match(one)}
     spoken = _sounds(phonemes)
-    return next((one for one in sorted(signs) if _sounds(voice.phonemize(text.replace(one, " "))) == spoken), None)
+    for at, sign in enumerate(text):
+        if _has_meaning(sign) and _sounds(voice.phonemize(f"{text[:at]} {text[at + 1 :]}")) == spoken:
+            return sign
+    return None
+
+
+def _has_meaning(sign: str) -> bool:
+    category = unicodedata.category(sign)
+    if category == "Sm":
+        return not sign.isascii() and not _ARROWS.match(sign)
+    return category in ("Sc", "No", "Nl") or bool(_SIGNS.match(sign))
 
 
 def _sounds(phonemes: list[str]) -> str:
