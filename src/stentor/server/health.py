@@ -9,14 +9,13 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse
 
 from .. import __version__
-from ..host.sidecar import Sidecar
-from ..host.sidecar import State as SidecarState
-from .state import State
+from ..host.sidecar import Sidecar, State
+from .state import ServerState
 
 router = APIRouter()
 
-SERVING = (SidecarState.READY, SidecarState.BUSY, SidecarState.UNLOADED)
-HEALTHY = (*SERVING, SidecarState.STARTING)
+SERVING = (State.READY, State.BUSY, State.UNLOADED)
+HEALTHY = (*SERVING, State.STARTING)
 
 
 @router.get("/live")
@@ -28,7 +27,7 @@ async def live() -> dict[str, str]:
 @router.get("/ready")
 async def ready(request: Request) -> JSONResponse:
     """A request for the default models would be served now; a model that was unloaded would be loaded for it."""
-    state: State = request.app.state.stentor
+    state: ServerState = request.app.state.stentor
     defaults = (state.settings.speech_model, state.settings.transcription_model)
     states = {model: state.supervisor.sidecars[model].state for model in defaults}
     would_serve = all(one in SERVING for one in states.values())
@@ -40,7 +39,7 @@ async def ready(request: Request) -> JSONResponse:
 @router.get("/health")
 async def health(request: Request) -> JSONResponse:
     """Details by sidecar; 503 while one that is in use cannot make progress."""
-    state: State = request.app.state.stentor
+    state: ServerState = request.app.state.stentor
     sidecars = state.supervisor.sidecars.values()
     defaults = (state.settings.speech_model, state.settings.transcription_model)
     well = all(one.state in HEALTHY for one in sidecars if one.in_use or one.model in defaults)
@@ -52,7 +51,7 @@ async def health(request: Request) -> JSONResponse:
     return JSONResponse(body, 200 if well else 503)
 
 
-def describe(sidecar: Sidecar, state: State) -> dict[str, object]:
+def describe(sidecar: Sidecar, state: ServerState) -> dict[str, object]:
     """One sidecar for a person or a monitor to read."""
     hello = sidecar.hello
     status = sidecar.status

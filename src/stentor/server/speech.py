@@ -27,7 +27,7 @@ from ..text.normalise import normalise
 from ..text.split import PAUSE_TAG, Pause, is_speakable, segments
 from .response import Stream, Watched, ignored_fields
 from .speech_request import SpeechRequest, VoiceId
-from .state import State
+from .state import ServerState
 
 log = logging.getLogger(__name__)
 router = APIRouter()
@@ -40,7 +40,7 @@ PIECE_S = 0.25  # encoded at a time, so that one long sentence does not hold the
 @router.post("/v1/audio/speech", response_class=Response, responses={200: {"content": MEDIA_TYPES}})
 async def speech(body: SpeechRequest, request: Request) -> Response:
     """Speak a text; the audio is streamed as it is made."""
-    state: State = request.app.state.stentor
+    state: ServerState = request.app.state.stentor
     state.note_unknown_fields(body.unknown_fields)
     # in a thread: the grammars for Chinese take milliseconds a line, and /live must answer meanwhile
     text = await asyncio.to_thread(speakable, body, state.settings.max_input_chars)
@@ -61,7 +61,7 @@ def speakable(body: SpeechRequest, limit: int) -> str:
     return text
 
 
-async def respond(body: SpeechRequest, text: str, sidecar: Sidecar, state: State) -> Response:
+async def respond(body: SpeechRequest, text: str, sidecar: Sidecar, state: ServerState) -> Response:
     """The response, opened once the first audible block is encoded. Raises DeadlinePassed before that."""
     seed = draw_seed() if body.seed is None else body.seed
     chunks = encoded(body, text, seed, sidecar, state)
@@ -77,7 +77,7 @@ async def respond(body: SpeechRequest, text: str, sidecar: Sidecar, state: State
     return Response(first + b"".join([chunk async for chunk in chunks]), media_type=media_type, headers=headers)
 
 
-async def first_chunk(chunks: AsyncGenerator[bytes, None], sidecar: Sidecar, state: State) -> bytes:
+async def first_chunk(chunks: AsyncGenerator[bytes, None], sidecar: Sidecar, state: ServerState) -> bytes:
     """The first bytes of the answer. Raises DeadlinePassed, or whatever ended the work before them."""
     started = time.perf_counter()
     limit = state.settings.first_byte_timeout
@@ -91,7 +91,7 @@ async def first_chunk(chunks: AsyncGenerator[bytes, None], sidecar: Sidecar, sta
 
 
 async def encoded(
-    body: SpeechRequest, text: str, seed: int, sidecar: Sidecar, state: State
+    body: SpeechRequest, text: str, seed: int, sidecar: Sidecar, state: ServerState
 ) -> AsyncGenerator[bytes, None]:
     """The bytes of one encoder, from the first audible block on; closing it stops the work in the sidecar."""
     with spooled_reference(body, state.folder.spool) as reference:

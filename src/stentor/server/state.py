@@ -19,7 +19,7 @@ MOST_NOTED = 256  # names remembered, so that a hostile client cannot fill the m
 
 
 @dataclass(slots=True)
-class State:
+class ServerState:
     settings: Settings
     supervisor: Supervisor
     metrics: Metrics
@@ -37,12 +37,12 @@ class State:
 
 
 @asynccontextmanager
-async def running(settings: Settings, folder: RunFolder, *, preload: bool) -> AsyncIterator[State]:
+async def running(settings: Settings, folder: RunFolder, *, preload: bool) -> AsyncIterator[ServerState]:
     """The host side, alive: behind the server, and behind a command that has no server to ask."""
     supervisor = Supervisor(settings, folder)
     try:
         if preload:
             await supervisor.preload()
-        yield State(settings, supervisor, Metrics(supervisor), folder)
+        yield ServerState(settings, supervisor, Metrics(supervisor), folder)
     finally:
         await supervisor.close()

@@ -25,7 +25,7 @@ from ..settings import Settings
 from ..text import languages
 from .form import FORM_SCHEMA, TranscriptionRequest
 from .response import Stream, Watched, error_body, ignored_fields
-from .state import State
+from .state import ServerState
 from .transcript import MEDIA_TYPES, Task, render, usage
 from .upload import Upload, receive
 
@@ -47,7 +47,7 @@ async def translation(request: Request) -> Response:
 
 
 async def answer(request: Request, task: Task) -> Response:
-    state: State = request.app.state.stentor
+    state: ServerState = request.app.state.stentor
     settings = state.settings
     try:
         upload = await receive(request, state.folder.spool, settings.max_upload_mb * 2**20, settings.client_timeout)
@@ -65,7 +65,12 @@ async def answer(request: Request, task: Task) -> Response:
 
 
 async def respond(
-    upload: Upload, wanted: TranscriptionRequest, task: Task, sidecar: Sidecar, state: State, headers: dict[str, str]
+    upload: Upload,
+    wanted: TranscriptionRequest,
+    task: Task,
+    sidecar: Sidecar,
+    state: ServerState,
+    headers: dict[str, str],
 ) -> Response:
     """The response; a stream is opened with its first event, so that what fails before it is an HTTP error."""
     hearing = Hearing(sidecar, lambda hello: message(wanted, task, upload.path, state.settings, hello))
@@ -112,7 +117,7 @@ def require_length(transcript: Transcript) -> None:
         )
 
 
-async def events(hearing: Hearing, upload: Upload, state: State) -> AsyncGenerator[bytes, None]:
+async def events(hearing: Hearing, upload: Upload, state: ServerState) -> AsyncGenerator[bytes, None]:
     """OpenAI's server-sent events. The deltas together are the text of `done` exactly.
 
     A failure after the first event is an event itself and then raised, which breaks the transfer (Stream): neither a

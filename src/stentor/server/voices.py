@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from ..catalog import KIND_WORDS, OPENAI_MODELS, resolve
 from ..errors import InUse, UnknownModel
 from ..host.sidecar import Sidecar
-from .state import State
+from .state import ServerState
 
 router = APIRouter()
 
@@ -19,7 +19,7 @@ router = APIRouter()
 @router.get("/v1/audio/models", include_in_schema=False)
 async def models(request: Request) -> dict[str, object]:
     """Every model on offer, loaded or not."""
-    state: State = request.app.state.stentor
+    state: ServerState = request.app.state.stentor
     entries = [describe(one, state) for one in state.supervisor.sidecars.values()]
     return {"object": "list", "data": entries, "models": entries}
 
@@ -27,14 +27,14 @@ async def models(request: Request) -> dict[str, object]:
 @router.get("/v1/models/{model:path}")
 async def model(model: str, request: Request) -> dict[str, object]:
     """One model. 404 with the list where there is none of that name."""
-    state: State = request.app.state.stentor
+    state: ServerState = request.app.state.stentor
     return describe(find(model, state), state)
 
 
 @router.post("/v1/models/{model:path}/load")
 async def load(model: str, request: Request) -> dict[str, object]:
     """Load a model now; answers when it can serve."""
-    state: State = request.app.state.stentor
+    state: ServerState = request.app.state.stentor
     sidecar = find(model, state)
     await sidecar.ready()
     return describe(sidecar, state)
@@ -43,7 +43,7 @@ async def load(model: str, request: Request) -> dict[str, object]:
 @router.post("/v1/models/{model:path}/unload")
 async def unload(model: str, request: Request) -> dict[str, object]:
     """End a model's process, which gives all of its memory back. 409 while a request is in it."""
-    state: State = request.app.state.stentor
+    state: ServerState = request.app.state.stentor
     sidecar = find(model, state)
     if sidecar.in_use:
         raise InUse(f"{model} is speaking or listening; try again when its requests are done.", param="model")
@@ -55,7 +55,7 @@ async def unload(model: str, request: Request) -> dict[str, object]:
 @router.get("/v1/voices", include_in_schema=False)
 async def voices(request: Request, model: str | None = None) -> dict[str, object]:
     """The voices of one speech model (default: of the default one), which is loaded if it never was."""
-    state: State = request.app.state.stentor
+    state: ServerState = request.app.state.stentor
     name = resolve(model, "tts", state.settings.offered, state.settings.speech_model)
     sidecar = state.supervisor.sidecars[name]
     hello = sidecar.known or await sidecar.ready()
@@ -63,7 +63,7 @@ async def voices(request: Request, model: str | None = None) -> dict[str, object
     return {"object": "list", "voices": entries, "data": entries}
 
 
-def find(model: str, state: State) -> Sidecar:
+def find(model: str, state: ServerState) -> Sidecar:
     """By id, or by OpenAI's name for the default. Raises UnknownModel that lists what there is."""
     sidecars = state.supervisor.sidecars
     for kind, names in OPENAI_MODELS.items():
@@ -74,7 +74,7 @@ def find(model: str, state: State) -> Sidecar:
     return sidecars[model]
 
 
-def describe(sidecar: Sidecar, state: State) -> dict[str, object]:
+def describe(sidecar: Sidecar, state: ServerState) -> dict[str, object]:
     """OpenAI's model object, and what this server knows beside it."""
     kind = sidecar.spec.kind
     return {
