@@ -141,8 +141,8 @@ def require_speakable(text: str) -> None:
     foreign = next(_foreign_spans(text), None)
     if foreign:
         raise UnspeakableText(
-            f"This English voice cannot say {foreign[:40]!r}. Leave it out, or configure a model for its language "
-            "(see 'What works today' in the README) and name it in the request.",
+            f"This English voice cannot say {foreign[:40]!r}. It speaks English only, and no model for other "
+            "languages is configured here (GET /v1/models); leave that span out or write it in English.",
             param="input",
         )
 

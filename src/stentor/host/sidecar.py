@@ -20,9 +20,6 @@ from ..journal import Status, StatusPage
 from ..platform import RunFolder
 from ..protocol import (
     PROTOCOL,
-    Cancel,
-    Done,
-    Ending,
     Error,
     FromSidecar,
     Hello,
@@ -31,7 +28,7 @@ from ..protocol import (
     Transcribe,
 )
 from ..settings import Settings
-from .inbox import Inbox
+from .exchange import Exchanges
 from .process import SidecarProcess, command
 from .queue import Queue
 from .watchdog import Watchdog
@@ -70,18 +67,15 @@ class Sidecar:
         self.restarts = 0
         self.noise = 0
         self._settings = settings
-        self._folder = folder
         self._keep_alive = settings.keep_alive if spec.keep_alive is None else spec.keep_alive
         self._page_path = folder.shared / f"{quote(model, safe='')}.status"
         self._page = StatusPage.create(self._page_path)
-        self._open: dict[str, Inbox] = {}
-        self._owed: set[str] = set()  # requests the process has not ended, whether or not their client still waits
+        self._exchanges = Exchanges(folder.spool)
         self._process: SidecarProcess | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._state = State.UNLOADED
         self._closed = False
         self._served = False  # the running process has said hello
-        self._proved = False  # the running process has ended a request with `done`
         self._failures = 0
         self._not_before = 0.0  # monotonic time before which a failed load is not tried again
         self._change = asyncio.Event()
@@ -93,7 +87,7 @@ class Sidecar:
 
     @property
     def state(self) -> State:
-        return State.BUSY if self._state is State.READY and self._open else self._state
+        return State.BUSY if self._state is State.READY and self._exchanges.open else self._state
 
     @property
     def in_use(self) -> bool:
@@ -147,26 +141,10 @@ class Sidecar:
     async def _attempt(self, request: Synthesize | Transcribe) -> AsyncGenerator[FromSidecar, None]:
         """The exchange with one process."""
         await self.ready()
-        process = self._process
-        assert process is not None  # there is no pause between `hello` and here in which it could go
-        inbox = self._open[request.id] = Inbox(self._folder.spool)
-        self._owed.add(request.id)
-        ended = False
-        try:
-            process.send(request)
-            while not ended:
-                message = await inbox.get()
-                ended = isinstance(message, StentorError | Ending)
-                if isinstance(message, StentorError):
-                    raise message
-                if isinstance(message, Error):
-                    raise from_code(message.code, message.message, param=message.param, detail=message.detail)
+        assert self._process is not None  # there is no pause between `hello` and here in which it could go
+        async with contextlib.aclosing(self._exchanges.run(self._process, request)) as messages:
+            async for message in messages:
                 yield message
-        finally:
-            del self._open[request.id]
-            inbox.close()
-            if not ended:
-                process.send(Cancel(id=request.id))
 
     # --- loading and unloading ----------------------------------------------------------------------------------------
 
@@ -206,13 +184,12 @@ class Sidecar:
             if self._keeper is None or (only_if_idle and self.in_use):
                 return
             keeper, self._keeper = self._keeper, None
-            self._fail_open(Unavailable(f"The model {self.model} is being unloaded."))
+            self._exchanges.fail(Unavailable(f"The model {self.model} is being unloaded."))
             if self._process is not None:
                 await self._process.stop()
             keeper.cancel()
             await asyncio.wait({keeper})
             self._process = self.hello = self.loading = None
-            self._owed.clear()
             self._enter(State.UNLOADED)
 
     def _stay(self) -> None:
@@ -239,7 +216,7 @@ class Sidecar:
             failure = await self._guarded_life()
             if self._keeper is None:  # it is being unloaded
                 return
-            proved = self._proved or time.monotonic() - started > SETTLED_S
+            proved = self._exchanges.proved or time.monotonic() - started > SETTLED_S
             self._failures = 1 if proved else self._failures + 1
             pause = BACK_OFF_S[min(self._failures - 1, len(BACK_OFF_S) - 1)]
             self._not_before = time.monotonic() + pause
@@ -252,7 +229,8 @@ class Sidecar:
             self._enter(State.RESTARTING)
 
     async def _guarded_life(self) -> StentorError:
-        self._served = self._proved = False
+        self._served = False
+        self._exchanges.begin_process()
         try:
             return await self._life()
         except Exception as error:  # the supervisor's edge: a fault of ours must not end the keeping
@@ -293,16 +271,7 @@ class Sidecar:
                 if self.hello is None:  # why the load fails; the process is about to end
                     process.verdict = from_code(message.code, message.message, detail=message.detail)
             case _:
-                self._deliver(message)
-
-    def _deliver(self, message: FromSidecar) -> None:
-        request_id = getattr(message, "id", "")
-        if isinstance(message, Ending):
-            self._owed.discard(request_id)
-            self._proved = self._proved or isinstance(message, Done)
-        inbox = self._open.get(request_id)
-        if inbox is not None:  # else the late word of a request that was cancelled
-            inbox.put(message)
+                self._exchanges.deliver(message)
 
     def _welcome(self, hello: Hello, process: SidecarProcess) -> None:
         if hello.protocol != PROTOCOL:
@@ -326,7 +295,7 @@ class Sidecar:
             if self.hello is None:
                 stall = watchdog.check_load(self.loading, time.monotonic())
             else:
-                stall = watchdog.check(self._page.read(), len(self._owed), time.monotonic())
+                stall = watchdog.check(self._page.read(), self._exchanges.owed, time.monotonic())
             if stall:
                 process.verdict = SidecarStalled(f"The sidecar of {self.model} stalled ({stall}) and was killed.")
                 self._enter(State.STALLED)
@@ -344,13 +313,8 @@ class Sidecar:
         log.error("%s%s", failure.message, f"\n{failure.detail}" if failure.detail else "")
         self.last_failure = failure
         self._process = self.hello = self.loading = None
-        self._owed.clear()
-        self._fail_open(failure)
+        self._exchanges.fail(failure)
         self._enter(State.RESTARTING if self._served else State.FAILED)
-
-    def _fail_open(self, error: StentorError) -> None:
-        for inbox in self._open.values():
-            inbox.put(error)
 
     def _enter(self, state: State) -> None:
         """Change state and wake everyone who waits in `ready`."""

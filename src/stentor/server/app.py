@@ -17,7 +17,8 @@ from ..errors import StentorError
 from ..platform import RunFolder
 from ..settings import Settings
 from . import health, metrics, response, speech, transcription, voices
-from .middleware import CountRequests, LimitBody, RequireKey
+from .auth import RequireKey
+from .middleware import CountRequests, LimitBody
 from .state import running
 
 MOST_BODY = 32 * 2**20  # bytes of JSON: the longest text, and a recording of some minutes to clone
