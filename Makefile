@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types contract style clean
+.PHONY: demo test prove lint types contract clean
 
 demo: $(VENV)/demo.stamp  ## speak, listen to it, print both
 	$(BIN)/python -m bench.demo  # as a module: in a script, bench/http.py would be the standard library's http
 
 test: $(VENV)/test.stamp  ## every test
 	$(BIN)/python -m pytest
+
+prove: $(VENV)/test.stamp  ## the large counts: half an hour of mixed load, and what is left afterwards
+	$(BIN)/python -m bench.soak --minutes 30
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .

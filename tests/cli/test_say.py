@@ -90,7 +90,7 @@ def test_a_locale_without_unicode_changes_neither_the_text_nor_the_name(fake: Se
 
 def test_bytes_that_are_no_text_are_named(tmp_path: Path) -> None:
     (tmp_path / "noise").write_bytes(b"Hello \xff\xfe\x00")
-    done = run("say", "-o", str(tmp_path / "x.wav"), "--file", str(tmp_path / "noise"))
+    done = run("say", "--seed", "1", "-o", str(tmp_path / "x.wav"), "--file", str(tmp_path / "noise"))
     assert done.returncode == 2
     assert "is not UTF-8 text (byte 6)" in done.stderr
 
@@ -165,7 +165,7 @@ def test_an_interrupt_leaves_no_file(slow: Server, tmp_path: Path, ending: signa
 
 
 def test_a_sidecar_that_dies_half_way_is_an_error_and_leaves_no_file(fake: Server, tmp_path: Path) -> None:
-    done = run("say", "-o", str(tmp_path / "out.wav"), "one two three CRASH", port=fake.port)
+    done = run("say", "--seed", "1", "-o", str(tmp_path / "out.wav"), "one two three CRASH", port=fake.port)
     assert done.returncode == 1
     assert "broke off" in done.stderr
     assert "Traceback" not in done.stderr
@@ -173,7 +173,7 @@ def test_a_sidecar_that_dies_half_way_is_an_error_and_leaves_no_file(fake: Serve
 
 
 def test_without_a_server_a_crash_is_said_once(tmp_path: Path) -> None:
-    done = run("say", "-o", str(tmp_path / "out.wav"), "one CRASH", port=free_port(), **fake_settings())
+    done = run("say", "--seed", "1", "-o", str(tmp_path / "out.wav"), "one CRASH", port=free_port(), **fake_settings())
     assert done.returncode == 1
     assert re.fullmatch(r"stentor: The sidecar of fake ended unexpectedly.*\n", done.stderr)
     assert list(tmp_path.iterdir()) == []
