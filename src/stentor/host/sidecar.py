@@ -184,6 +184,7 @@ class Sidecar:
             if self._keeper is None or (only_if_idle and self.in_use):
                 return
             keeper, self._keeper = self._keeper, None
+            self.hello = None  # whoever comes now waits for the next process, and is not sent into this one
             self._exchanges.fail(Unavailable(f"The model {self.model} is being unloaded."))
             if self._process is not None:
                 await self._process.stop()
