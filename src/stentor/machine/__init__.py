@@ -1,0 +1,1 @@
+"""What this machine is and what is known of its kind: chips, knobs and signatures as tables, profiles, probes."""

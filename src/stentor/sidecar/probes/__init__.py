@@ -1,0 +1,1 @@
+"""The bodies of probes: what a child process computes to show that a device works."""
