@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FAKE = {"engine": "tests.fake_engine:FakeEngine", "kind": "tts"}
 START_S = 60
+DATA = tempfile.mkdtemp(prefix="tests-of-stentor-")  # never the incidents of the one who runs the tests
+atexit.register(shutil.rmtree, DATA, ignore_errors=True)
 
 
 @dataclass
@@ -73,7 +77,7 @@ def environment(**settings: Any) -> dict[str, str]:
         f"STENTOR_{name.upper()}": value if isinstance(value, str) else json.dumps(value)
         for name, value in settings.items()
     }
-    return {**kept, **given, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
+    return {**kept, "STENTOR_DATA_DIR": DATA, **given, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
 
 
 @contextlib.contextmanager
@@ -129,4 +133,11 @@ def bundled() -> Iterator[Server]:
 def fake() -> Iterator[Server]:
     """One server whose default voice is the fake engine, a fast one."""
     with serving(ready=False, **fake_settings()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def drilled() -> Iterator[Server]:
+    """The bundled voice and ears on a server that obeys faults, with a short deadline."""
+    with serving(drills="true", frame_timeout=1.0, attempts=6) as server:
         yield server

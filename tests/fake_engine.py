@@ -33,6 +33,8 @@ class FakeEngine(Rotation):
     def __init__(self, launch: Launch, progress: Progress) -> None:
         super().__init__()
         progress("pretending", 0.5)
+        self.crash_at = int(launch.options.get("crash_at", -1))
+        self.ballast: list[bytes] = []
         self.seconds = float(launch.options.get("frame_s", 0.0))
         time.sleep(float(launch.options.get("load_s", 0.0)))
         if launch.options.get("load") == "fail":
@@ -64,6 +66,10 @@ class FakeEngine(Rotation):
 
     def frame(self, request: Synthesize, index: int, word: str) -> list[FromSidecar]:
         if word == "CRASH":
+            os.kill(os.getpid(), 9)
+        if word == "GROW":
+            self.ballast.append(bytes(os.urandom(1)) * 80_000_000)
+        if index == self.crash_at:
             os.kill(os.getpid(), 9)
         if word == "HANG":
             time.sleep(3600)

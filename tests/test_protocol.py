@@ -48,9 +48,9 @@ from stentor.protocol import (
 
 REQUESTS: list[tuple[protocol.ToSidecar, str]] = [
     (
-        Synthesize(id="a", text="你好", seed=7, voice="v", resume=Resume(frames=3, samples=5760)),
+        Synthesize(id="a", text="你好", seed=7, voice="v", resume=Resume(frames=3, first_sample=5700, samples=5760)),
         '{"type":"synthesize","id":"a","text":"\\u4f60\\u597d","seed":7,"voice":"v","speed":1.0,"attempt":0,'
-        '"sampling":{},"references":[],"options":{},"more":false,"resume":{"frames":3,"samples":5760}}',
+        '"sampling":{},"references":[],"options":{},"more":false,"resume":{"frames":3,"first_sample":5700,"samples":5760}}',
     ),
     (
         Synthesize(id="a", text="x", seed=1, references=[Reference(pcm=b"\x00\x00\x80\x3f", sample_rate=24000)]),
@@ -61,7 +61,7 @@ REQUESTS: list[tuple[protocol.ToSidecar, str]] = [
     (End(id="a"), '{"type":"end","id":"a","text":""}'),
     (
         Transcribe(id="t", path="/tmp/x", language="en", timestamps="word"),
-        '{"type":"transcribe","id":"t","path":"/tmp/x","language":"en","timestamps":"word","options":{}}',
+        '{"type":"transcribe","id":"t","path":"/tmp/x","language":"en","timestamps":"word","options":{},"committed_samples":0}',
     ),
     (
         AudioIn(id="t", first_sample=480, pcm=b"\x00\x00\x00\x00", final=True),

@@ -33,6 +33,18 @@ ENGINES: Mapping[str, EngineEntry] = {
 }
 
 
+class RungSpec(BaseModel):
+    """One step of a model's ladder, where the user writes the ladder instead of having it made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    device: str = "cpu"
+    environment: dict[str, str] = Field(default_factory=dict)
+    options: dict[str, JsonValue] = Field(default_factory=dict)  # laid over the model's own
+    python: str | None = None
+
+
 class ModelSpec(BaseModel):
     """One model that this server offers: a row of the `[models]` table of the settings file.
 
@@ -47,6 +59,9 @@ class ModelSpec(BaseModel):
     slots: int | None = Field(default=None, ge=1, le=64)
     keep_alive: float | None = Field(default=None, ge=-1)  # seconds; None: the setting of the same name
     python: str | None = None  # an interpreter of its own for this sidecar
+    device: str = "cpu"  # cpu, rocm, cuda, cuda:1, mps: the top of the ladder; its last rung is the CPU
+    rungs: list[RungSpec] = Field(default_factory=list)  # a ladder of the user's own, best first
+    standby: bool | None = None  # None: the setting of the same name
     options: dict[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="before")

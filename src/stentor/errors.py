@@ -127,6 +127,10 @@ class SidecarStalled(Unavailable):
     code = "sidecar_stalled"
 
 
+class OutOfMemory(Unavailable):
+    code = "out_of_memory"
+
+
 class DeadlinePassed(StentorError):
     status = 504
     code = "deadline_passed"

@@ -1,8 +1,9 @@
-"""Shared memory that outlives a sidecar: the status page of its driver.
+"""Shared memory that outlives a sidecar: the status page of its driver, and the journal of each open utterance.
 
-The host creates the file and owns it; the driver writes at every unit of device work, and the watchdog, `/health` and
-the drills read. A page, not a message, so that a blocked pipe can never be mistaken for a stall (DESIGN.md 5). Only
-the loop that does the device work may write: a page written by a helper thread would prove nothing.
+The host creates the files and owns them; the driver writes. Status page: at every unit of device work, for watchdog,
+`/health` and drills. A page, not a message, so that a blocked pipe can never be mistaken for a stall (DESIGN.md 5).
+Only the loop that does the device work may write: a page written by a helper thread would prove nothing. Journal: what
+of an utterance is complete, so that the next process goes on there (DESIGN.md 6). Knows no engine and no process.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import mmap
 import os
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +27,14 @@ _HEADER = struct.Struct("<8sIxxxxQQI16sI")
 PAGE_BYTES = _HEADER.size + MAX_ACTIVE * ID_BYTES
 _CHECKED_FROM = 16
 _TRIES = 100
+
+JOURNAL_MAGIC = b"STENTORJ"
+# checksum of what follows · frames that are complete · the sample at which the next one begins
+_BOUNDARY = struct.Struct("<IxxxxQQ")
+# The host goes on from the last boundary that it has all samples of. Behind it lie at most the messages that a dead
+# process had not written yet: 64 in its outbox (sidecar/main.py), each a frame at least.
+BOUNDARIES = 256
+JOURNAL_BYTES = 16 + BOUNDARIES * _BOUNDARY.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +104,61 @@ class StatusPage:
                 self._last = Status(counter, _text(phase), unit, pid, ids)
                 break
         return self._last
+
+    def close(self) -> None:
+        self._memory.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Between two frames of an utterance: `frames` are complete, the next one begins at `sample`."""
+
+    frames: int = 0
+    sample: int = 0
+
+
+class Journal:
+    """What is complete of one open utterance. One writer; read after its death, so a torn record must be told apart."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._memory = memory
+        self._next = 0
+
+    @classmethod
+    def create(cls, path: Path) -> Journal:
+        """A fresh journal at `path` (host side). Raises OSError where shared memory is full: all of it is taken now,
+        because a page that is missing later would be a SIGBUS in mid-speech."""
+        path.write_bytes(JOURNAL_MAGIC.ljust(JOURNAL_BYTES, b"\0"))
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: Path) -> Journal:
+        """The journal the host made (sidecar side). Raises ProtocolError if the file is none."""
+        with path.open("r+b") as file:
+            if os.fstat(file.fileno()).st_size != JOURNAL_BYTES:
+                raise ProtocolError(f"{path} is not a journal of {JOURNAL_BYTES} bytes")
+            memory = mmap.mmap(file.fileno(), JOURNAL_BYTES)
+        if memory[: len(JOURNAL_MAGIC)] != JOURNAL_MAGIC:
+            raise ProtocolError(f"{path} is not a journal of this version")
+        return cls(memory)
+
+    def commit(self, frames: int, sample: int) -> None:
+        """Record that `frames` are complete and that the next begins at `sample`."""
+        record = _BOUNDARY.pack(0, frames, sample)[8:]
+        at = 16 + self._next % BOUNDARIES * _BOUNDARY.size
+        self._memory[at : at + _BOUNDARY.size] = zlib.crc32(record).to_bytes(4, "little") + bytes(4) + record
+        self._next += 1
+
+    def boundary(self, delivered: int) -> Boundary:
+        """The last one that lies at or before `delivered` samples; the beginning where there is none."""
+        found = [one for one in self._boundaries() if one.sample <= delivered]
+        return max(found, key=lambda one: one.frames, default=Boundary())
+
+    def _boundaries(self) -> Iterator[Boundary]:
+        for at in range(16, JOURNAL_BYTES, _BOUNDARY.size):
+            check, frames, sample = _BOUNDARY.unpack_from(self._memory, at)
+            if zlib.crc32(self._memory[at + 8 : at + _BOUNDARY.size]) == check:
+                yield Boundary(frames, sample)
 
     def close(self) -> None:
         self._memory.close()

@@ -37,6 +37,17 @@ def shared_memory_root() -> Path:
     return Path(tempfile.gettempdir())
 
 
+def data_folder(chosen: str = "") -> Path:
+    """Where what outlives a run is kept: the folder chosen, or the one that the system has for a user's data."""
+    if chosen:
+        return Path(chosen).expanduser()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "stentor"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "stentor"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "stentor"
+
+
 class RunFolder:
     """What one host keeps while it runs: `shared` (status pages, journals) and `spool` (uploads), gone at its end.
 

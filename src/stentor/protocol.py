@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import uuid
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -40,6 +41,12 @@ def _to_base64(value: bytes) -> str:
 Pcm = Annotated[bytes, BeforeValidator(_from_base64), PlainSerializer(_to_base64, return_type=str)]
 """Mono PCM: little-endian float32 in memory, base64 on the wire."""
 
+
+def new_id() -> str:
+    """An id that no other request has."""
+    return uuid.uuid4().hex
+
+
 RequestId = Annotated[str, Field(min_length=1, max_length=64)]
 
 
@@ -56,10 +63,14 @@ class Reference:
 
 @dataclass(kw_only=True, slots=True)
 class Resume:
-    """Where a killed utterance goes on: frames already decoded, samples already delivered."""
+    """Where a killed utterance goes on: after `frames`, whose next begins at `first_sample`; `samples` are delivered.
 
-    frames: int
-    samples: int
+    What lies between the two is computed again and not sent again.
+    """
+
+    frames: int = 0
+    first_sample: int = 0
+    samples: int = 0
 
 
 # --- host → sidecar ---------------------------------------------------------------------------------------------------
@@ -110,6 +121,7 @@ class Transcribe:
     context: str | None = None
     timestamps: Literal["none", "segment", "word"] = "none"
     options: dict[str, Any] = field(default_factory=dict)
+    committed_samples: int = 0  # of `text`: a retry goes on from there
 
 
 @dataclass(kw_only=True, slots=True)

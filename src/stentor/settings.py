@@ -15,7 +15,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from .catalog import BUNDLED, Kind, ModelSpec
 from .errors import SettingsError
@@ -80,8 +89,45 @@ class Settings(BaseModel):
     first_byte_timeout: float = Field(120.0, gt=0, description="Seconds a request may wait for its first audio.")
     client_timeout: float = Field(60.0, gt=0, description="Seconds a client may take nothing before it is cut off.")
     load_timeout: float = Field(300.0, gt=0, description="Seconds without progress after which a load has failed.")
-    frame_timeout: float = Field(30.0, gt=0, description="Seconds one unit of work may take before it is a stall.")
+    frame_timeout: float = Field(
+        5.0, gt=0, description="Seconds a frame may take before it is a stall; raised where this machine is slower."
+    )
+    attempts: int = Field(
+        4, ge=1, le=20, description="Processes that one request may use up before it ends in an error."
+    )
+    standby: bool = Field(False, description="Keep a second process of each default model, to take over at once.")
+    max_gap: float = Field(10.0, ge=0, description="Seconds to wait for the same device before a standby takes over.")
+    breaker_incidents: int = Field(2, ge=1, description="Incidents within breaker_window that put a profile aside.")
+    breaker_window: float = Field(600.0, gt=0, description="Seconds over which breaker_incidents are counted.")
+    breaker_pause: float = Field(
+        900.0, gt=0, description="Seconds until a profile put aside is probed again; doubled each time, to a day."
+    )
+    memory_budget_mb: int = Field(
+        0, ge=0, description="MiB that all loaded models may take; an idle one is unloaded for the next. 0: no limit."
+    )
+    recycle_mb: int = Field(
+        1024, ge=0, description="MiB by which an idle process may have grown before a fresh one replaces it; 0: never."
+    )
+    data_dir: str = Field("", description="Folder for incidents; by default the system's folder for user data.")
+    notify_url: SecretStr = Field(
+        SecretStr(""), description="URL to which each incident is posted as one sentence (ntfy and the like)."
+    )
+    drills: bool = Field(False, description="Obey the faults that a request asks for. For drills only.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="How much the log tells.")
+
+    @field_validator("api_keys")
+    @classmethod
+    def _keys_fit_into_a_header(cls, keys: list[SecretStr]) -> list[SecretStr]:
+        if not all(key.get_secret_value().isascii() and key.get_secret_value().isprintable() for key in keys):
+            raise ValueError("a key must be of ASCII letters, digits and signs: clients send it in an HTTP header")
+        return keys
+
+    @field_validator("server")
+    @classmethod
+    def _server_is_a_url(cls, value: str) -> str:
+        if value and not value.startswith(("http://", "https://")):
+            raise ValueError(f"write the scheme, too: http://{value}")
+        return value
 
     @model_validator(mode="after")
     def _defaults_are_offered(self) -> Settings:
@@ -160,5 +206,6 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
     for one in error.errors(include_url=False):
         key = ".".join(map(str, one["loc"]))
         place = origins.get(str(one["loc"][0]), "") if one["loc"] else ""
-        reasons.append(f"{key} ({place}): {one['msg']}" if key else one["msg"].removeprefix("Value error, "))
+        message = one["msg"].removeprefix("Value error, ")
+        reasons.append(f"{key} ({place}): {message}" if key else message)
     return "; ".join(reasons)

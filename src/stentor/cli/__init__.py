@@ -26,7 +26,8 @@ from ..errors import (
     UnknownVoice,
 )
 
-VERBS = ("serve", "say", "transcribe", "voices", "models", "status", "settings", "sidecar", "version")
+VERBS = ["serve", "say", "transcribe", "voices", "models", "status", "incidents", "drill", "settings", "sidecar"]
+VERBS += ["version"]
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2

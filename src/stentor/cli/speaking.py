@@ -17,7 +17,7 @@ from ..settings import Settings
 from .connection import client, reached, require_ok, running_server
 
 if TYPE_CHECKING:
-    from ..host.sidecar import Sidecar
+    from ..host.service import Service
     from ..server.speech_request import SpeechRequest
 
 
@@ -70,20 +70,20 @@ async def _own_speech(settings: Settings, body: SpeechRequest) -> AsyncIterator[
     seed = draw_seed() if body.seed is None else body.seed
     with RunFolder() as folder:
         async with running(settings, folder, preload=False) as state:
-            sidecar = state.supervisor.sidecars[model]
-            speech = Speaking(model, seed, None, encoded(body, text, seed, sidecar, state))
-            speech.chunks = _naming_the_voice(speech, speech.chunks, body, sidecar)
+            service = state.supervisor.services[model]
+            speech = Speaking(model, seed, None, encoded(body, text, seed, service, state))
+            speech.chunks = _naming_the_voice(speech, speech.chunks, body, service)
             yield speech
 
 
 async def _naming_the_voice(
-    speech: Speaking, chunks: AsyncGenerator[bytes, None], body: SpeechRequest, sidecar: Sidecar
+    speech: Speaking, chunks: AsyncGenerator[bytes, None], body: SpeechRequest, service: Service
 ) -> AsyncGenerator[bytes, None]:
     """The chunks; with the first one there is a sidecar that has said which voices it has."""
     from ..server.speech import resolve_voice
 
     async with contextlib.aclosing(chunks):
         async for chunk in chunks:
-            if speech.voice is None and sidecar.known is not None:
-                speech.voice = resolve_voice(body.voice, sidecar.known)
+            if speech.voice is None and service.known is not None:
+                speech.voice = resolve_voice(body.voice, service.known)
             yield chunk

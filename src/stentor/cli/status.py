@@ -26,7 +26,7 @@ def status(
 ) -> None:
     """Say how the server is.
 
-    Exit code: 0 healthy, 1 degraded, 3 no server.
+    Exit code: 0 healthy, 1 degraded or failing, 3 no server.
     """
     from ..errors import NoServer
     from .connection import address
@@ -48,7 +48,7 @@ def status(
 
 
 def _health(settings: Settings) -> dict[str, Any]:
-    """What /health says; 503 is its way to say degraded. Raises NoServer, and what the server refuses with."""
+    """What /health says; 503 is its way to say failing. Raises NoServer, and what the server refuses with."""
     import asyncio
 
     from .connection import client, reached, require_ok, required_server

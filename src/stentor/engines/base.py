@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..audio import pcm
-from ..errors import EngineFailed, StentorError, UnknownVoice, UnsupportedLanguage, UnsupportedOption
+from ..errors import EngineFailed, LoadFailed, StentorError, UnknownVoice, UnsupportedLanguage, UnsupportedOption
 from ..protocol import (
     Append,
     Audio,
@@ -45,6 +45,7 @@ class Launch:
 
     model: str
     path: str | None = None
+    device: str = "cpu"
     slots: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -53,7 +54,10 @@ class Engine(Protocol):
     """`submit` takes a request into a slot; `advance` does one bounded unit of work and returns what came out."""
 
     hello: Hello
-    phase: str  # what `advance` will do next: a row of the deadline table (host/watchdog.py)
+
+    @property
+    def phase(self) -> str:
+        """What `advance` will do next: a row of the deadline table (host/watchdog.py)."""
 
     def submit(self, request: Request) -> None:
         """Take a request. Raises InvalidRequest where it can never be served."""
@@ -103,6 +107,8 @@ class Rotation:
             return [report(EngineFailed("The engine stopped before the end of this request."), request_id)]
         except StentorError as error:
             return [report(error, request_id)]
+        except MemoryError:  # of the whole process, not of this request
+            raise
         except Exception as error:  # noqa: BLE001 the sidecar's edge: one text must not take its neighbours down
             return [report(unexpected(error), request_id)]
         if not any(isinstance(one, Ending) for one in messages):
@@ -209,6 +215,12 @@ def unexpected(error: Exception) -> EngineFailed:
         "if it happens again with this input, please report it with the input.",
         detail=repr(error),
     )
+
+
+def require_cpu(launch: Launch) -> None:
+    """Raises LoadFailed where an engine that computes on the processor was told to use something else."""
+    if launch.device != "cpu":
+        raise LoadFailed(f"{launch.model} runs on the cpu only, not on {launch.device}; leave `device` out.")
 
 
 def cpu() -> Device:

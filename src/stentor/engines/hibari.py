@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 
 from ..audio import pcm
 from ..errors import NothingToSay, UnspeakableText
+from ..journal import Journal
 from ..models.store import package_folder
-from ..protocol import FromSidecar, Hello, Started, Synthesize, VoiceFacts
+from ..protocol import FromSidecar, Hello, Resume, Started, Synthesize, VoiceFacts
 from ..text.split import sentences, split
-from .base import Launch, Progress, Rotation, Stopwatch, audio_messages, cpu, numerics
+from .base import Launch, Progress, Rotation, Stopwatch, audio_messages, cpu, numerics, require_cpu
 
 if TYPE_CHECKING:
     from hibari import Hibari
@@ -62,6 +63,7 @@ class HibariEngine(Rotation):
 
     def __init__(self, launch: Launch, progress: Progress) -> None:
         super().__init__()
+        require_cpu(launch)
         progress("importing", 0.0)
         from hibari import Hibari
 
@@ -81,7 +83,7 @@ class HibariEngine(Rotation):
             voices=[VoiceFacts(id=VOICE, name="Heart", languages=list(LANGUAGES))],
             languages=list(LANGUAGES),
             slots=launch.slots or SLOTS,
-            capabilities=["speed", "seed"],
+            capabilities=["speed", "seed", "resume"],
         )
 
     def submit(self, request: Synthesize) -> None:  # type: ignore[override]
@@ -90,13 +92,16 @@ class HibariEngine(Rotation):
         super().submit(request)
 
     def work(self, request: Synthesize) -> Iterator[list[FromSidecar]]:
+        """Sentence by sentence. A resumed one begins with the one that was being said, and drops what was delivered."""
         watch = Stopwatch()
         rate = self._voice.sample_rate
+        resume = request.resume or Resume()
         out: list[FromSidecar] = [Started(id=request.id, slot=0, sample_rate=rate)]
-        first = 0
-        for samples in self._speak(request, rate):
+        first = resume.first_sample
+        for first, samples in self._speak(request, resume, rate):
             watch.mark("first_audio_s")
-            out += audio_messages(request.id, first, samples, rate)
+            known = min(max(0, resume.samples - first), len(samples))
+            out += audio_messages(request.id, first + known, samples[known:], rate)
             first += len(samples)
             yield out
             out = []
@@ -105,16 +110,26 @@ class HibariEngine(Rotation):
         watch.add("audio_s", first / rate)
         yield [*out, watch.done(request.id)]
 
-    def _speak(self, request: Synthesize, rate: int) -> Iterator[Samples]:
-        """The utterance, one unit's samples at a time; the last is what the speed filter still held."""
+    def _speak(self, request: Synthesize, resume: Resume, rate: int) -> Iterator[tuple[int, Samples]]:
+        """(first sample, samples) of one unit after the other; the last is what the speed filter still held."""
         low, high = OWN_SPEED
         own = min(max(request.speed, low), high)
         tempo = pcm.Tempo(request.speed / own, rate)
+        if own != request.speed:  # the filter's state is in no journal: say all of it again, which is quick
+            resume = Resume(samples=resume.samples)
+        journal = Journal.open(Path(request.journal)) if request.journal and own == request.speed else None
+        first = resume.first_sample
         for index, sentence in enumerate(units(request.text)):
-            yield tempo.push(self._sentence(sentence, own, (request.seed, index)))
+            if index < resume.frames:
+                continue
+            samples = tempo.push(self._sentence(sentence, own, (request.seed, index)))
+            yield first, samples
+            first += len(samples)
+            if journal:
+                journal.commit(index + 1, first)
         rest = tempo.finish()
         if len(rest):
-            yield rest
+            yield first, rest
 
     def _sentence(self, text: str, speed: float, seed: tuple[int, int]) -> Samples:
         phonemes = [one for one in phonemize(self._voice, text) if _sounds([one])]  # "…" alone would be a sigh

@@ -10,7 +10,7 @@ import importlib.metadata
 import os
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ..errors import LoadFailed, UnsupportedLanguage, UnsupportedOption
 from ..models import store
 from ..protocol import FromSidecar, Hello, Segment, Started, Text, Transcribe, Word
 from ..text import languages
-from .base import Launch, Progress, Rotation, Stopwatch, cpu, numerics
+from .base import Launch, Progress, Rotation, Stopwatch, cpu, numerics, require_cpu
 
 Samples = NDArray[np.float32]
 
@@ -61,6 +61,7 @@ class WhisperEngine(Rotation):
 
     def __init__(self, launch: Launch, progress: Progress) -> None:
         super().__init__()
+        require_cpu(launch)
         progress("verifying", 0.0)
         folder = store.model_folder(launch.path, "model.bin") if launch.path else store.bundled_whisper()
         progress("importing", 0.2)
@@ -116,8 +117,10 @@ class WhisperEngine(Rotation):
         limits = read.ReadLimits(**request.options.get("limits", {}))
         read.require_length(request.path or "", limits)
         yield [Started(id=request.id, slot=0)]
-        heard = 0
-        for first, samples in windows(read.blocks(request.path or "", RATE, limits), RATE):
+        heard = committed = request.committed_samples
+        rest = _without_first(read.blocks(request.path or "", RATE, limits), committed)
+        for at, samples in windows(rest, RATE):  # a window begins where the one before was cut, so a retry has the same
+            first = committed + at
             watch.mark("decoded_s")
             text = self._listen(request, candidates, first, samples)
             watch.mark("first_text_s")
@@ -180,6 +183,15 @@ class WhisperEngine(Rotation):
 
         options = VadOptions(**VAD | {VAD_OPTIONS[name]: value for name, value in asked.items()})
         return [(one["start"], one["end"]) for one in get_speech_timestamps(samples, options)]
+
+
+def _without_first(blocks: Iterable[Samples], count: int) -> Iterator[Samples]:
+    """The stream behind its first `count` samples."""
+    for block in blocks:
+        skipped = min(count, len(block))
+        count -= skipped
+        if skipped < len(block):
+            yield block[skipped:]
 
 
 def _add(text: Text, segments: list[Any], start: float, end: float) -> None:

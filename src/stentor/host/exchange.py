@@ -1,6 +1,6 @@
 """The requests a sidecar has been sent: who waits for what it says to each, and which it has not ended yet.
 
-Routes messages by request id. Knows one process at a time and nothing of its life (sidecar.py).
+Routes messages by request id. Belongs to one process and knows nothing of its life (life.py).
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from ..errors import StentorError, from_code
-from ..protocol import Cancel, Done, Ending, Error, FromSidecar, Synthesize, Transcribe
+from ..protocol import Audio, Cancel, Done, Ending, Error, FromSidecar, Synthesize, Text, Transcribe
 from .inbox import Inbox
 from .process import SidecarProcess
 
 
 class Exchanges:
-    """Open exchanges by request id. `proved`: the process has ended a request with `done`, so it works."""
+    """Open exchanges by request id. `proved`: the process has sent audio, text or `done`, so it works."""
 
     def __init__(self, spool: Path) -> None:
         self.proved = False
         self._spool = spool
         self._waiting: dict[str, Inbox] = {}
-        self._owed: set[str] = set()  # not ended by the process, whether or not their client still waits
+        self._owed: dict[str, str] = {}  # id and text, not ended by the process, whether or not a client still waits
 
     @property
     def open(self) -> int:
@@ -33,10 +33,10 @@ class Exchanges:
         """Requests that the process still has to end: its progress is judged by these, not by who waits."""
         return len(self._owed)
 
-    def begin_process(self) -> None:
-        """A new process owes nothing and has proved nothing."""
-        self._owed.clear()
-        self.proved = False
+    @property
+    def texts(self) -> list[str]:
+        """What users asked to be said or gave as context: none of it may reach a report."""
+        return [text for text in self._owed.values() if text]
 
     async def run(self, process: SidecarProcess, request: Synthesize | Transcribe) -> AsyncGenerator[FromSidecar, None]:
         """Everything a process says to one request, up to `done`; close it early to cancel.
@@ -44,7 +44,7 @@ class Exchanges:
         Raises the error the sidecar reported, or what `fail` was told.
         """
         inbox = self._waiting[request.id] = Inbox(self._spool)
-        self._owed.add(request.id)
+        self._owed[request.id] = request.text if isinstance(request, Synthesize) else request.context or ""
         ended = False
         try:
             process.send(request)
@@ -65,9 +65,9 @@ class Exchanges:
     def deliver(self, message: FromSidecar) -> None:
         """Hand a message to whoever waits for it; the late word of a cancelled request has nobody."""
         request_id = getattr(message, "id", "")
+        self.proved = self.proved or isinstance(message, Audio | Text | Done)
         if isinstance(message, Ending):
-            self._owed.discard(request_id)
-            self.proved = self.proved or isinstance(message, Done)
+            self._owed.pop(request_id, None)
         inbox = self._waiting.get(request_id)
         if inbox is not None:
             inbox.put(message)

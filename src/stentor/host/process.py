@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from .. import platform
 from ..catalog import ModelSpec
 from ..errors import ProtocolError, StentorError
+from ..machine.profile import Profile
 from ..protocol import MAX_LINE, FromSidecar, Shutdown, ToSidecar, decode_reply, encode
 
 log = logging.getLogger(__name__)
@@ -21,6 +23,7 @@ log = logging.getLogger(__name__)
 STDERR_LINES = 200
 SHUTDOWN_GRACE_S = 2.0
 TERMINATE_GRACE_S = 1.0
+GONE_S = 2.0  # SIGKILL ends a process at once, unless it is stuck in a driver (state D): then never
 
 # What every sidecar is started with. A library must never fetch a model behind the user's back, and text that is not
 # ASCII must survive a C locale.
@@ -33,15 +36,15 @@ BASE_ENVIRONMENT: Mapping[str, str] = {
 }
 
 
-def command(model: str, spec: ModelSpec, status: Path) -> list[str]:
+def command(model: str, spec: ModelSpec, profile: Profile, status: Path, *, drills: bool = False) -> list[str]:
     """The argument vector of a sidecar; docs/protocol.md shows the same line for use by hand."""
-    import json
-
-    argv = [spec.python or sys.executable, "-m", "stentor.sidecar.main", spec.kind]
-    argv += ["--engine", spec.engine, "--model", model, "--status", str(status), "--parent", str(os.getpid())]
+    argv = [profile.python or spec.python or sys.executable, "-m", "stentor.sidecar.main", spec.kind]
+    argv += ["--engine", spec.engine, "--model", model, "--device", profile.device]
+    argv += ["--status", str(status), "--parent", str(os.getpid())]
     argv += ["--path", spec.path] if spec.path else []
     argv += ["--slots", str(spec.slots)] if spec.slots else []
-    return [*argv, "--options", json.dumps(spec.options)]
+    argv += ["--drills"] if drills else []
+    return [*argv, "--options", json.dumps({**spec.options, **profile.options})]
 
 
 class SidecarProcess:
@@ -103,9 +106,13 @@ class SidecarProcess:
                 self.noise += 1
                 log.warning("sidecar %d: noise on stdout: %s", self.pid, error.message)
 
-    async def ended(self) -> int:
-        """The exit code, once stdout and stderr have been read to their end."""
-        code = await self._process.wait()
+    async def ended(self, within: float = GONE_S) -> int | None:
+        """The exit code, once stderr has been read to its end; None for a process that even SIGKILL does not end."""
+        try:
+            code = await asyncio.wait_for(self._process.wait(), within)
+        except TimeoutError:
+            self._stderr.cancel()
+            return None
         with contextlib.suppress(asyncio.TimeoutError):  # a grandchild may keep stderr open
             await asyncio.wait_for(asyncio.shield(self._stderr), 0.5)
         self._stderr.cancel()

@@ -8,27 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import uuid
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..audio import pcm
-from ..errors import EngineFailed, ProtocolError
-from ..protocol import Audio, Done, Hello, Segment, Started, Synthesize, Text, Transcribe, Word
+from ..errors import EngineFailed
+from ..protocol import Audio, Done, FromSidecar, Hello, Segment, Started, Synthesize, Text, Transcribe, Word, new_id
 from ..text.split import Pause
-from .sidecar import Sidecar
+from .resume import Speech, persistently
+from .service import Service
 
 Samples = NDArray[np.float32]
 
-JOIN_S = 0.01  # kept back until more has come: a resumed utterance is joined over it without a click
 AUDIBLE = 10 ** (-55 / 20)  # a block whose peak is under this is silence to a listener
-
-
-def new_id() -> str:
-    return uuid.uuid4().hex
 
 
 def draw_seed() -> int:
@@ -45,10 +39,12 @@ class Utterance:
     `build` makes the parts once a slot is free and the sidecar has said what it has; what it raises, `start` raises.
     """
 
-    def __init__(self, sidecar: Sidecar, build: Callable[[Hello], list[Part]]) -> None:
+    def __init__(self, service: Service, build: Callable[[Hello], list[Part]]) -> None:
         self.sample_rate = 0
+        self.resumed = 0  # times that another process went on with it
+        self.exact = True  # each time with equal numerics: these are the bytes of an undisturbed run
         self.stats: dict[str, float] = {}
-        self._sidecar = sidecar
+        self._service = service
         self._build = build
         self._blocks = self._speak()
         self._silence: list[Samples] = []
@@ -77,7 +73,7 @@ class Utterance:
 
     async def _speak(self) -> AsyncGenerator[Samples, None]:
         owed = 0.0  # seconds of pause that wait for the sample rate of the part behind them
-        async with self._sidecar.place() as hello:
+        async with self._service.place() as hello:
             for part in self._build(hello):
                 if isinstance(part, Pause):
                     owed += part.seconds
@@ -92,35 +88,24 @@ class Utterance:
             yield np.zeros(int(owed * self.sample_rate), np.float32)
 
     async def _speak_part(self, request: Synthesize) -> AsyncGenerator[Samples, None]:
-        held = np.zeros(0, np.float32)
-        expected = 0
-        async with contextlib.aclosing(self._sidecar.exchange(request)) as messages:
-            async for message in messages:
-                match message:
-                    case Started():
-                        self.sample_rate = message.sample_rate or 0
-                    case Audio():
-                        samples = self._samples(message, expected)
-                        expected += len(samples)
-                        held = np.concatenate([held, samples])
-                        ready = max(0, len(held) - int(JOIN_S * self.sample_rate))
-                        if ready:
-                            yield held[:ready]
-                            held = held[ready:]
-                    case Done():
-                        self._finish(message)
-        if len(held):
-            yield held
-
-    def _samples(self, message: Audio, expected: int) -> Samples:
-        if self.sample_rate <= 0 or message.first_sample != expected:
-            raise ProtocolError(
-                f"the sidecar sent audio from sample {message.first_sample} where {expected} was next",
-                detail=message.id,
-            )
-        samples = pcm.from_f32(message.pcm)
-        pcm.require_finite(samples)
-        return samples
+        speech = Speech(request, self._service.folder.shared)
+        try:
+            async with contextlib.aclosing(persistently(self._service, speech)) as messages:
+                async for message in messages:
+                    match message:
+                        case Started():
+                            self.sample_rate = speech.sample_rate
+                        case Audio():
+                            if len(block := speech.take(message)):
+                                yield block
+                        case Done():
+                            self._finish(message)
+            if len(rest := speech.rest()):
+                yield rest
+        finally:
+            self.resumed += speech.resumed
+            self.exact = self.exact and speech.exact
+            speech.close()
 
     def _finish(self, done: Done) -> None:
         require_an_end(done)
@@ -161,25 +146,42 @@ class Transcript:
 class Hearing:
     """Transcribes one file on one sidecar."""
 
-    def __init__(self, sidecar: Sidecar, build: Callable[[Hello], Transcribe]) -> None:
+    def __init__(self, service: Service, build: Callable[[Hello], Transcribe]) -> None:
         self.transcript = Transcript()
-        self._sidecar = sidecar
+        self._service = service
         self._build = build
+        self._request: Transcribe | None = None
+        self._committed = 0
 
     async def deltas(self) -> AsyncGenerator[str, None]:
         """Pieces of text as they are understood; `transcript` grows with them and is whole at the end."""
         async with (
-            self._sidecar.place() as hello,
-            contextlib.aclosing(self._sidecar.exchange(self._build(hello))) as messages,
+            self._service.place(),
+            contextlib.aclosing(persistently(self._service, self)) as messages,
         ):
             async for message in messages:
                 match message:
                     case Text():
+                        self._committed = message.committed_samples
                         self.transcript.add(message)
                         yield message.delta
                     case Done():
                         require_an_end(message)
                         self.transcript.stats = message.stats
+
+    def request(self, hello: Hello) -> Transcribe:
+        """The whole recording, or what of it no process has understood yet, in the language it was found to be in."""
+        if self._request is None:
+            self._request = self._build(hello)
+            return self._request
+        options = {name: value for name, value in self._request.options.items() if name != "fault"}
+        language = self._request.language or self.transcript.language
+        return replace(
+            self._request, id=new_id(), options=options, language=language, committed_samples=self._committed
+        )
+
+    def check(self, message: FromSidecar) -> None:
+        """Nothing: each `text` says how far it goes, and a lost one would be seen in no number."""
 
     async def whole(self) -> Transcript:
         """The transcript, complete."""

@@ -70,6 +70,7 @@ class TranscriptionRequest(BaseModel):
         default_factory=list, description="word: verbose_json has words, too. Segments are always in it."
     )
     stream: bool = Field(False, description="true: transcript.text events. With json and text only.")
+    fault: str | None = Field(None, description="For drills alone: a fault to be injected, as crash@3.")
     chunking_strategy: Annotated[dict[str, Any] | None, BeforeValidator(_chunking)] = None
 
     @classmethod
@@ -142,6 +143,9 @@ class TranscriptionRequest(BaseModel):
                 raise UnsupportedOption(f"The model {hello.model} cannot {what}; /v1/models has others.", param=field)
 
 
+EMPTY = ("", "None", "null", "undefined")  # what Python and JavaScript clients write for a value they do not have
+
+
 def _gathered(fields: Iterable[tuple[str, str]]) -> tuple[dict[str, list[str]], list[str]]:
     """Values by field, without empty ones, and unknown names. `field`, `field[]` and `field[0]` are one."""
     given: dict[str, list[str]] = {}
@@ -150,7 +154,7 @@ def _gathered(fields: Iterable[tuple[str, str]]) -> tuple[dict[str, list[str]], 
         name = _BRACKETS.sub("", spelled)
         if name not in TranscriptionRequest.model_fields and name not in LACKING:
             unknown += [spelled] if spelled not in unknown else []
-        elif value.strip():
+        elif value.strip() not in EMPTY:
             given.setdefault(name, []).extend(_values(name, value.strip()))
     return given, unknown
 

@@ -9,27 +9,30 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse
 
 from .. import __version__
-from ..host.sidecar import Sidecar, State
+from ..host.service import Service
+from ..host.sidecar import State
 from .state import ServerState
 
 router = APIRouter()
 
-SERVING = (State.READY, State.BUSY, State.UNLOADED)
+SERVING = (State.READY, State.BUSY, State.DEGRADED, State.UNLOADED)
 HEALTHY = (*SERVING, State.STARTING)
 
 
 @router.get("/live")
+@router.head("/live", include_in_schema=False)
 async def live() -> dict[str, str]:
     """The host runs. Restart policies look here."""
     return {"status": "alive"}
 
 
 @router.get("/ready")
+@router.head("/ready", include_in_schema=False)
 async def ready(request: Request) -> JSONResponse:
     """A request for the default models would be served now; a model that was unloaded would be loaded for it."""
     state: ServerState = request.app.state.stentor
     defaults = (state.settings.speech_model, state.settings.transcription_model)
-    states = {model: state.supervisor.sidecars[model].state for model in defaults}
+    states = {model: state.supervisor.services[model].state for model in defaults}
     would_serve = all(one in SERVING for one in states.values())
     return JSONResponse(
         {"status": "ready" if would_serve else "loading", "models": states}, 200 if would_serve else 503
@@ -37,36 +40,41 @@ async def ready(request: Request) -> JSONResponse:
 
 
 @router.get("/health")
+@router.head("/health", include_in_schema=False)
 async def health(request: Request) -> JSONResponse:
-    """Details by sidecar; 503 while one that is in use cannot make progress."""
+    """Details by model; 503 while one that is in use makes no progress or is being started again."""
     state: ServerState = request.app.state.stentor
-    sidecars = state.supervisor.sidecars.values()
+    services = state.supervisor.services.values()
     defaults = (state.settings.speech_model, state.settings.transcription_model)
-    well = all(one.state in HEALTHY for one in sidecars if one.in_use or one.model in defaults)
+    well = all(one.state in HEALTHY for one in services if one.in_use or one.model in defaults)
+    below = [one.model for one in services if one.ladder.degraded]
     body = {
-        "status": "ok" if well else "degraded",
+        "status": "failing" if not well else "degraded" if below else "ok",
         "version": __version__,
-        "sidecars": {one.model: describe(one, state) for one in sidecars},
+        "sidecars": {one.model: describe(one, state) for one in services},
     }
     return JSONResponse(body, 200 if well else 503)
 
 
-def describe(sidecar: Sidecar, state: ServerState) -> dict[str, object]:
+def describe(service: Service, state: ServerState) -> dict[str, object]:
     """One sidecar for a person or a monitor to read."""
-    hello = sidecar.hello
-    status = sidecar.status
+    hello = service.hello
+    status = service.status
     return {
-        "state": sidecar.state,
-        "kind": sidecar.spec.kind,
-        "default": sidecar.model == state.settings.default_model(sidecar.spec.kind),
-        "pid": sidecar.pid,
-        "running": sidecar.queue.running,
-        "waiting": sidecar.queue.waiting,
-        "restarts": sidecar.restarts,
+        "state": service.state,
+        "kind": service.spec.kind,
+        "default": service.model == state.settings.default_model(service.spec.kind),
+        "pid": service.pid,
+        "running": service.queue.running,
+        "waiting": service.queue.waiting,
+        "restarts": service.restarts,
         "progress": {"counter": status.counter, "phase": status.phase, "unit": status.unit},
-        "loading": {"stage": sidecar.loading.stage, "fraction": sidecar.loading.fraction} if sidecar.loading else None,
+        "loading": {"stage": service.loading.stage, "fraction": service.loading.fraction} if service.loading else None,
         "engine": hello.engine if hello else None,
         "device": hello.device.name if hello else None,
         "numerics": hello.numerics if hello else None,
-        "last_failure": sidecar.last_failure.message if sidecar.last_failure else None,
+        "rung": service.primary.rung.profile.name,
+        "standby": service.standby.state if service.standby else None,
+        "incident": service.incident.sentence() if service.incident else None,
+        "last_failure": service.last_failure.message if service.last_failure else None,
     }

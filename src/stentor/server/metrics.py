@@ -9,13 +9,13 @@ from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.responses import Response
 
-from ..host.sidecar import Sidecar
+from ..host.service import Service
 from ..host.supervisor import Supervisor
 
 router = APIRouter()
 
 
-SIDECAR_GAUGES: Mapping[str, tuple[str, Callable[[Sidecar], float]]] = {
+SIDECAR_GAUGES: Mapping[str, tuple[str, Callable[[Service], float]]] = {
     "up": ("1 where the sidecar can serve.", lambda one: float(one.hello is not None)),
     "running": ("Requests in a slot.", lambda one: one.queue.running),
     "waiting": ("Requests in the queue.", lambda one: one.queue.waiting),
@@ -41,13 +41,20 @@ class Metrics:
         )
         self.audio_seconds = Counter("stentor_audio_seconds", "Audio spoken.", registry=self.registry)
         self.heard_seconds = Counter("stentor_heard_seconds", "Audio transcribed.", registry=self.registry)
+        self.resumed = Counter(
+            "stentor_resumed",
+            "Times that an utterance went on in another process; exact: with the bytes of an undisturbed run.",
+            ["exact"],
+            registry=self.registry,
+        )
         for name, (help_text, read) in SIDECAR_GAUGES.items():
             gauge = Gauge(f"stentor_sidecar_{name}", help_text, ["model"], registry=self.registry)
-            for model, sidecar in supervisor.sidecars.items():
-                gauge.labels(model).set_function(functools.partial(read, sidecar))
+            for model, service in supervisor.services.items():
+                gauge.labels(model).set_function(functools.partial(read, service))
 
 
 @router.get("/metrics", include_in_schema=False)
+@router.head("/metrics", include_in_schema=False)
 async def metrics(request: Request) -> Response:
     state = request.app.state.stentor
     return Response(generate_latest(state.metrics.registry), media_type=CONTENT_TYPE_LATEST)

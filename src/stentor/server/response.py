@@ -139,7 +139,7 @@ async def on_invalid_body(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = [str(part) for part in first["loc"] if part != "body"]
-    field = ".".join(where) or None
+    field = "voice" if where[:1] == ["voice"] else ".".join(where) or None  # the rest names branches of its union
     malformed = first["type"] == "json_invalid"
     message = (
         f"The request is not valid JSON: {first.get('ctx', {}).get('error', first['msg'])}."

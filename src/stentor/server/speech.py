@@ -18,16 +18,16 @@ from starlette.responses import Response
 from ..audio.pcm import Tempo
 from ..audio.write import FORMATS, Encoder
 from ..catalog import OPENAI_VOICES, resolve
-from ..errors import DeadlinePassed, InvalidRequest, NothingToSay, TooLarge, UnknownVoice
-from ..host.sidecar import Sidecar
-from ..host.utterance import Part, Utterance, draw_seed, new_id
-from ..protocol import Hello, Reference, Synthesize
+from ..errors import DeadlinePassed, InvalidRequest, NothingToSay, TooLarge, UnknownVoice, UnsupportedOption
+from ..host.service import Service
+from ..host.utterance import Part, Utterance, draw_seed
+from ..protocol import Hello, Reference, Synthesize, new_id
 from ..text import languages
 from ..text.normalise import normalise
 from ..text.split import PAUSE_TAG, Pause, is_speakable, segments
 from .response import Stream, Watched, ignored_fields
 from .speech_request import SpeechRequest, VoiceId
-from .state import ServerState
+from .state import ServerState, require_drills
 
 log = logging.getLogger(__name__)
 router = APIRouter()
@@ -42,10 +42,11 @@ async def speech(body: SpeechRequest, request: Request) -> Response:
     """Speak a text; the audio is streamed as it is made."""
     state: ServerState = request.app.state.stentor
     state.note_unknown_fields(body.unknown_fields)
+    require_drills(body.fault, state.settings)
     # in a thread: the grammars for Chinese take milliseconds a line, and /live must answer meanwhile
     text = await asyncio.to_thread(speakable, body, state.settings.max_input_chars)
     model = resolve(body.model, "tts", state.settings.offered, state.settings.speech_model)
-    return Watched(lambda: respond(body, text, state.supervisor.sidecars[model], state))
+    return Watched(lambda: respond(body, text, state.supervisor.services[model], state))
 
 
 def speakable(body: SpeechRequest, limit: int) -> str:
@@ -61,23 +62,25 @@ def speakable(body: SpeechRequest, limit: int) -> str:
     return text
 
 
-async def respond(body: SpeechRequest, text: str, sidecar: Sidecar, state: ServerState) -> Response:
+async def respond(body: SpeechRequest, text: str, service: Service, state: ServerState) -> Response:
     """The response, opened once the first audible block is encoded. Raises DeadlinePassed before that."""
     seed = draw_seed() if body.seed is None else body.seed
-    chunks = encoded(body, text, seed, sidecar, state)
+    resumed: dict[str, str] = {}
+    chunks = encoded(body, text, seed, service, state, resumed)
     if body.stream_format == "sse":
         chunks = events(chunks)
-    first = await first_chunk(chunks, sidecar, state)
-    headers = {"x-stentor-seed": str(seed), "x-stentor-model": sidecar.model, **ignored_fields(body.unknown_fields)}
-    if sidecar.known and not body.ref_audio:
-        headers["x-stentor-voice"] = quote(resolve_voice(body.voice, sidecar.known) or "")
+    first = await first_chunk(chunks, service, state)
+    headers = {"x-stentor-seed": str(seed), "x-stentor-model": service.model, **ignored_fields(body.unknown_fields)}
+    if service.known and not body.ref_audio:
+        headers["x-stentor-voice"] = quote(resolve_voice(body.voice, service.known) or "")
     media_type = "text/event-stream" if body.stream_format == "sse" else FORMATS[body.response_format].media_type
     if body.stream:
         return Stream(first, chunks, media_type, headers, state.settings.client_timeout)
-    return Response(first + b"".join([chunk async for chunk in chunks]), media_type=media_type, headers=headers)
+    content = first + b"".join([chunk async for chunk in chunks])
+    return Response(content, media_type=media_type, headers={**headers, **resumed})
 
 
-async def first_chunk(chunks: AsyncGenerator[bytes, None], sidecar: Sidecar, state: ServerState) -> bytes:
+async def first_chunk(chunks: AsyncGenerator[bytes, None], service: Service, state: ServerState) -> bytes:
     """The first bytes of the answer. Raises DeadlinePassed, or whatever ended the work before them."""
     started = time.perf_counter()
     limit = state.settings.first_byte_timeout
@@ -86,19 +89,27 @@ async def first_chunk(chunks: AsyncGenerator[bytes, None], sidecar: Sidecar, sta
             first = await anext(chunks)
     except TimeoutError as error:
         raise DeadlinePassed(f"No audio after {limit:g} s (setting first_byte_timeout); try again.") from error
-    state.metrics.first_byte.labels(sidecar.model).observe(time.perf_counter() - started)
+    state.metrics.first_byte.labels(service.model).observe(time.perf_counter() - started)
     return first
 
 
 async def encoded(
-    body: SpeechRequest, text: str, seed: int, sidecar: Sidecar, state: ServerState
+    body: SpeechRequest,
+    text: str,
+    seed: int,
+    service: Service,
+    state: ServerState,
+    resumed: dict[str, str] | None = None,
 ) -> AsyncGenerator[bytes, None]:
-    """The bytes of one encoder, from the first audible block on; closing it stops the work in the sidecar."""
+    """The bytes of one encoder, from the first audible block on; closing it stops the work in the sidecar.
+
+    Where another process had to go on, `resumed` gets the header that says so, at the end.
+    """
     with spooled_reference(body, state.folder.spool) as reference:
-        utterance = Utterance(sidecar, lambda hello: parts(body, text, seed, reference, hello))
+        utterance = Utterance(service, lambda hello: parts(body, text, seed, reference, hello))
         try:
             await utterance.start()
-            own_speed = "speed" in sidecar.capabilities
+            own_speed = "speed" in service.capabilities
             tempo = Tempo(1.0 if own_speed else body.speed, utterance.sample_rate)
             with Encoder(body.response_format, utterance.sample_rate, streamed=body.stream) as encoder:
                 size = int(PIECE_S * utterance.sample_rate)
@@ -111,12 +122,19 @@ async def encoded(
                 yield encoder.encode(tempo.finish()) + encoder.finish()
         finally:
             await utterance.close()
+            if utterance.resumed:
+                state.metrics.resumed.labels(str(utterance.exact).lower()).inc(utterance.resumed)
+                if resumed is not None:
+                    resumed["x-stentor-resumed"] = "exact" if utterance.exact else "approximate"
 
 
 def parts(body: SpeechRequest, text: str, seed: int, reference: Reference | None, hello: Hello) -> list[Part]:
     """The protocol's requests between the pauses of the text, the voice resolved against what the sidecar has."""
+    require_offered(body, hello)
     voice = None if reference else resolve_voice(body.voice, hello)
     speed = body.speed if "speed" in hello.capabilities else 1.0  # else `encoded` changes the tempo
+    options: dict[str, object] = {"x_vector_only_mode": True} if body.x_vector_only_mode else {}
+    options |= {"fault": body.fault} if body.fault else {}
     return [
         piece
         if isinstance(piece, Pause)
@@ -129,11 +147,24 @@ def parts(body: SpeechRequest, text: str, seed: int, reference: Reference | None
             instructions=body.instructions,
             speed=speed,
             references=[reference] if reference else [],
-            options={"x_vector_only_mode": True} if body.x_vector_only_mode else {},
+            options=options,
         )
         for piece in segments(text)
         if isinstance(piece, Pause) or is_speakable(piece)
     ]
+
+
+def require_offered(body: SpeechRequest, hello: Hello) -> None:
+    """Raises UnsupportedOption that names the field this model lacks, before the protocol's own check."""
+    for field, capability, asked in (
+        ("ref_audio", "clone", body.ref_audio),
+        ("ref_text", "clone", body.ref_text),
+        ("x_vector_only_mode", "clone", body.x_vector_only_mode),
+        ("task_type", "clone", body.task_type == "Base"),
+        ("task_type", "voice_design", body.task_type == "VoiceDesign"),
+    ):
+        if asked and capability not in hello.capabilities:
+            raise UnsupportedOption(f"The model {hello.model} cannot do {field}; leave it out.", param=field)
 
 
 def resolve_voice(voice: str | VoiceId | None, hello: Hello) -> str | None:

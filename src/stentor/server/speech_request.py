@@ -67,6 +67,7 @@ class SpeechRequest(BaseModel):
     ref_audio: str | None = Field(None, description="A recording to clone, as base64 or a data: URI.")
     ref_text: str | None = Field(None, description="What is said in ref_audio.")
     x_vector_only_mode: bool = Field(False, description="Clone the timbre only, without ref_text.")
+    fault: str | None = Field(None, description="For drills alone: a fault to be injected, as crash@3.")
 
     @model_validator(mode="before")
     @classmethod
@@ -76,18 +77,38 @@ class SpeechRequest(BaseModel):
         named = _WITH_LANGUAGE.fullmatch(body["model"])
         return {**body, "model": named[1], "language": body.get("language") or named[2]} if named else body
 
-    @field_validator("model", "voice", "instructions", "language", "task_type", "ref_audio", "ref_text", mode="before")
+    @model_validator(mode="before")
+    @classmethod
+    def _the_spelling_that_says_something(cls, body: Any) -> Any:
+        """`instruct` beside an empty `instructions`: a client that knows both leaves one of them empty."""
+        if not isinstance(body, dict) or "instruct" not in body or "instructions" not in body:
+            return body
+        rest = {name: value for name, value in body.items() if name != "instruct"}
+        return {**rest, "instructions": body["instructions"] or body["instruct"]}
+
+    @field_validator(
+        *("model", "voice", "instructions", "language", "task_type", "ref_audio", "ref_text", "seed"), mode="before"
+    )
     @classmethod
     def _empty_means_absent(cls, value: Any) -> Any:
         # Home Assistant sends the text "None" for instructions that were not given (facts/serving-anchors.md A.1)
+        if isinstance(value, dict) and set(value) == {"id"}:
+            value = value["id"]
         return None if isinstance(value, str) and value.strip() in ("", "None") else value
 
-    @field_validator("response_format", "stream_format", "stream", "speed", "normalization_options", mode="before")
+    @field_validator(
+        *("response_format", "stream_format", "stream", "speed", "normalization_options", "x_vector_only_mode"),
+        mode="before",
+    )
     @classmethod
     def _null_means_default(cls, value: Any, info: Any) -> Any:
         if value is None or value == "":
             return cls.model_fields[info.field_name].get_default(call_default_factory=True)
-        return value
+        return (
+            value.lower()
+            if info.field_name in ("response_format", "stream_format") and hasattr(value, "lower")
+            else value
+        )
 
     @field_validator("normalization_options", mode="before")
     @classmethod
@@ -97,7 +118,7 @@ class SpeechRequest(BaseModel):
         if value.get("normalize") is False:
             return dict.fromkeys(Normalization.model_fields, False)
         names = {name: _NORMALIZATION_NAMES.get(name, name) for name in value if name != "normalize"}
-        return {ours: value[theirs] for theirs, ours in names.items() if ours is not None}
+        return {ours: value[theirs] for theirs, ours in names.items() if ours and value[theirs] is not None}
 
     @property
     def unknown_fields(self) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from ..errors import InvalidRequest
+from ..errors import InvalidRequest, UnsupportedOption
 from ..host.supervisor import Supervisor
 from ..platform import RunFolder
 from ..settings import Settings
@@ -36,11 +36,18 @@ class ServerState:
                 log.warning("a client sent the field %r, which is ignored", name[:80])
 
 
+def require_drills(fault: str | None, settings: Settings) -> None:
+    """Raises UnsupportedOption for a fault that is asked of a server in earnest."""
+    if fault and not settings.drills:
+        raise UnsupportedOption("fault is for drills: start the server with --drills.", param="fault")
+
+
 @asynccontextmanager
 async def running(settings: Settings, folder: RunFolder, *, preload: bool) -> AsyncIterator[ServerState]:
     """The host side, alive: behind the server, and behind a command that has no server to ask."""
     supervisor = Supervisor(settings, folder)
     try:
+        supervisor.watch()
         if preload:
             await supervisor.preload()
         yield ServerState(settings, supervisor, Metrics(supervisor), folder)

@@ -18,14 +18,14 @@ from starlette.responses import JSONResponse, Response
 
 from ..catalog import resolve
 from ..errors import StentorError, TooLarge, UndecodableAudio
-from ..host.sidecar import Sidecar
-from ..host.utterance import Hearing, Transcript, new_id
-from ..protocol import Hello, Transcribe
+from ..host.service import Service
+from ..host.utterance import Hearing, Transcript
+from ..protocol import Hello, Transcribe, new_id
 from ..settings import Settings
 from ..text import languages
 from .form import FORM_SCHEMA, TranscriptionRequest
 from .response import Stream, Watched, error_body, ignored_fields
-from .state import ServerState
+from .state import ServerState, require_drills
 from .transcript import MEDIA_TYPES, Task, render, usage
 from .upload import Upload, receive
 
@@ -57,23 +57,24 @@ async def answer(request: Request, task: Task) -> Response:
         undo.enter_context(upload)
         wanted, unknown = TranscriptionRequest.read(upload.fields)
         state.note_unknown_fields(unknown)
+        require_drills(wanted.fault, settings)
         model = resolve(wanted.model, "stt", settings.offered, settings.transcription_model)
-        sidecar = state.supervisor.sidecars[model]
+        service = state.supervisor.services[model]
         headers = {"x-stentor-model": model, **ignored_fields(unknown)}
         undo.pop_all()  # from here on the response removes the file
-    return Watched(lambda: respond(upload, wanted, task, sidecar, state, headers))
+    return Watched(lambda: respond(upload, wanted, task, service, state, headers))
 
 
 async def respond(
     upload: Upload,
     wanted: TranscriptionRequest,
     task: Task,
-    sidecar: Sidecar,
+    service: Service,
     state: ServerState,
     headers: dict[str, str],
 ) -> Response:
     """The response; a stream is opened with its first event, so that what fails before it is an HTTP error."""
-    hearing = Hearing(sidecar, lambda hello: message(wanted, task, upload.path, state.settings, hello))
+    hearing = Hearing(service, lambda hello: message(wanted, task, upload.path, state.settings, hello))
     if wanted.stream:
         chunks = events(hearing, upload, state)
         first = await anext(chunks)
@@ -93,6 +94,8 @@ def message(wanted: TranscriptionRequest, task: Task, path: Path, settings: Sett
     options: dict[str, Any] = {"limits": {"max_seconds": settings.max_audio_seconds}, **wanted.options}
     if task == "translate":
         options["task"] = task
+    if wanted.fault:
+        options["fault"] = wanted.fault
     return Transcribe(
         id=new_id(),
         path=str(path),

@@ -20,7 +20,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
 from ..errors import InvalidRequest, TooLarge, Unavailable, UndecodableAudio
-from ..host.utterance import new_id
+from ..protocol import new_id
 
 MOST_PARTS = 128
 MOST_HEADER_BYTES = 8 * 1024  # of one part

@@ -13,7 +13,7 @@ from collections import deque
 import psutil
 
 from ..engines.base import Engine, Feed, Request, report, require_offered, unexpected
-from ..errors import Busy, InvalidRequest, StentorError
+from ..errors import Busy, InvalidRequest, OutOfMemory, StentorError
 from ..journal import StatusPage
 from ..protocol import (
     Append,
@@ -44,7 +44,10 @@ Outbox = queue.Queue[FromSidecar]
 
 
 class Driver:
-    """Runs one engine until `shutdown`. Every accepted request ends in `done`, `cancelled` or `error`."""
+    """Runs one engine until `shutdown`. Every accepted request ends in `done`, `cancelled` or `error`.
+
+    Raises OutOfMemory, after which the process must end: only that gives back what a failed allocation left behind.
+    """
 
     def __init__(self, engine: Engine, inbox: Inbox, outbox: Outbox, page: StatusPage) -> None:
         self._engine = engine
@@ -117,6 +120,10 @@ class Driver:
         self._record(self._engine.phase)
         try:
             messages = self._engine.advance()
+        except MemoryError as error:
+            raise OutOfMemory(
+                f"{self._engine.hello.model} ran out of memory; its process ends. Use fewer slots or a smaller model."
+            ) from error
         except Exception as error:
             log.exception("advance failed")
             messages = [report(unexpected(error), one) for one in self._active]

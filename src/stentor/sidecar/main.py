@@ -7,11 +7,13 @@ writes to stderr instead of into the protocol (the ASR child of the second seed 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import importlib
 import json
 import logging
 import os
 import queue
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import BinaryIO
 
 from .. import catalog, platform
 from ..engines.base import Engine, Launch, report, unexpected
-from ..errors import LoadFailed, ProtocolError, StentorError
+from ..errors import LoadFailed, OutOfMemory, ProtocolError, StentorError
 from ..journal import StatusPage
 from ..protocol import (
     MAX_LINE,
@@ -33,6 +35,7 @@ from ..protocol import (
     encode,
     request_id,
 )
+from . import faults
 from .driver import Driver, EndOfInput, Inbox, Outbox
 
 log = logging.getLogger(__name__)
@@ -49,20 +52,22 @@ def main(argv: list[str] | None = None) -> int:
     outbox: Outbox = queue.Queue(OUTBOX_MESSAGES)
     writer = threading.Thread(target=write_loop, args=(stdout, outbox), name="writer", daemon=True)
     writer.start()
-    code = serve(arguments, outbox)
+    code = serve(arguments, outbox, stdout.fileno())
     outbox.put(None)  # type: ignore[arg-type]  # the writer's end, behind the last message
     writer.join(LEAVE_AFTER_S)
     sys.stderr.flush()
     os._exit(code)  # the reader may sit in a read for ever, and a device library's exit handlers may hang
 
 
-def serve(arguments: argparse.Namespace, outbox: Outbox) -> int:
+def serve(arguments: argparse.Namespace, outbox: Outbox, stdout: int) -> int:
     """Load the engine, then drive it until `shutdown`. The exit code says whether it ever could serve."""
     inbox: Inbox = queue.SimpleQueue()
     threading.Thread(
         target=read_loop, args=(sys.stdin.buffer, inbox, outbox, arguments.parent), name="reader", daemon=True
     ).start()
     page = StatusPage.open(arguments.status) if arguments.status else StatusPage.anonymous()
+    folder = arguments.status and arguments.status.parent
+    show_stacks_when_asked(arguments.status)
     try:
         engine = load(arguments, outbox)
     except StentorError as error:
@@ -73,8 +78,25 @@ def serve(arguments: argparse.Namespace, outbox: Outbox) -> int:
         outbox.put(report(LoadFailed(f"{arguments.engine} did not load: {unexpected(error).detail}")))
         return 1
     outbox.put(engine.hello)
-    Driver(engine, inbox, outbox, page).run()
+    try:
+        Driver(faults.Faulty(engine, stdout, folder) if arguments.drills else engine, inbox, outbox, page).run()
+    except OutOfMemory as error:
+        outbox.put(report(error))
+        return 1
     return 0
+
+
+def show_stacks_when_asked(status: Path | None) -> None:
+    """On SIGUSR1, and at a crash, every thread's Python stack is written by a handler in C.
+
+    It needs no GIL and no loop: the loop may be stuck in a driver. (DESIGN.md 7 arms `dump_traceback_later` in the loop
+    instead: that starts a thread for each frame, and its time is not the watchdog's.)
+    """
+    faulthandler.enable()
+    if sys.platform != "win32":  # alone: mypy follows it only where nothing else is asked
+        if status is not None:
+            file = Path(f"{status}.stacks").open("w")  # noqa: SIM115 open as long as the process
+            faulthandler.register(signal.SIGUSR1, file=file, all_threads=True)
 
 
 def load(arguments: argparse.Namespace, outbox: Outbox) -> Engine:
@@ -89,7 +111,11 @@ def load(arguments: argparse.Namespace, outbox: Outbox) -> Engine:
         raise LoadFailed(
             f"unknown engine {arguments.engine!r}: use one of {', '.join(catalog.ENGINES)} or module:Class"
         )
-    launch = Launch(arguments.model or arguments.engine, arguments.path, arguments.slots, arguments.options)
+    launch = Launch(
+        arguments.model or arguments.engine, arguments.path, arguments.device, arguments.slots, arguments.options
+    )
+    if arguments.drills:
+        faults.fail_load_if_asked(arguments.status and arguments.status.parent)
     try:
         factory = getattr(importlib.import_module(module), name)
         engine: Engine = factory(launch, progress)
@@ -167,9 +193,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--engine", required=True, help=f"{', '.join(catalog.ENGINES)}, or module:Class")
     parser.add_argument("--model", help="the id to be known by (default: the engine's name)")
     parser.add_argument("--path", help="the model's folder, where the engine has no bundled one")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda:0, mps (default: cpu)")
     parser.add_argument("--slots", type=int, help="utterances at a time")
     parser.add_argument("--options", type=json.loads, default={}, help="engine options as JSON")
     parser.add_argument("--status", type=Path, help="the status page the host made")
+    parser.add_argument("--drills", action="store_true", help="obey the faults that requests ask for")
     parser.add_argument("--parent", type=int, help="the host's process id: die with it")
     return parser
 

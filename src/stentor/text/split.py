@@ -17,6 +17,7 @@ from ..errors import SettingsError
 from .stops import CLOSERS, is_unspaced, sentence_ends
 
 LONGEST_PAUSE_S = 10.0
+LONGEST_SILENCE_S = 600.0
 PAUSE_TAG = re.compile(
     r"\[pause[ \t]{1,8}([0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})[ \t]{0,8}(ms|s)\]", re.IGNORECASE | re.ASCII
 )
@@ -74,16 +75,17 @@ def split(text: str, budget: int) -> list[str]:
 
 
 def segments(text: str) -> list[str | Pause]:
-    """The text between pause tags, and the pauses; adjacent pauses add up to LONGEST_PAUSE_S at most.
+    """The text between pause tags, and the pauses; adjacent pauses add up to LONGEST_PAUSE_S at most, all of them to
+    LONGEST_SILENCE_S: 18 KB of tags would be hours of silence.
 
     >>> segments("One [pause 0.5s] two [PAUSE 500ms][pause 1s]")
     ['One', Pause(seconds=0.5), 'two', Pause(seconds=1.5)]
     """
     parts: list[str | Pause] = []
-    last = 0
+    last, left = 0, LONGEST_SILENCE_S
     for tag in PAUSE_TAG.finditer(text):
         _add_text(parts, text[last : tag.start()])
-        _add_pause(parts, float(tag[1]) / (1000 if tag[2].lower() == "ms" else 1))
+        left -= _add_pause(parts, float(tag[1]) / (1000 if tag[2].lower() == "ms" else 1), left)
         last = tag.end()
     _add_text(parts, text[last:])
     return parts
@@ -104,12 +106,16 @@ def _add_text(parts: list[str | Pause], text: str) -> None:
         parts.append(stripped)
 
 
-def _add_pause(parts: list[str | Pause], seconds: float) -> None:
-    if parts and isinstance(before := parts[-1], Pause):
-        seconds += before.seconds
+def _add_pause(parts: list[str | Pause], seconds: float, left: float) -> float:
+    """Append a pause, or make the one before longer. Returns by how much there is more silence than before."""
+    before = 0.0
+    if parts and isinstance(last := parts[-1], Pause):
+        before = last.seconds
         parts.pop()
-    if seconds > 0:
-        parts.append(Pause(min(seconds, LONGEST_PAUSE_S)))
+    whole = min(before + seconds, LONGEST_PAUSE_S, before + left)
+    if whole > 0:
+        parts.append(Pause(whole))
+    return whole - before
 
 
 def _cut(text: str, start: int, budget: int, levels: Sequence[Sequence[int]]) -> int:
