@@ -87,3 +87,9 @@ def test_keys_never_show_in_a_print() -> None:
     settings = load({}, {"STENTOR_API_KEYS": "one, two"}).settings
     assert [key.get_secret_value() for key in settings.api_keys] == ["one", "two"]
     assert "one" not in repr(settings)
+
+
+@pytest.mark.parametrize("key", ["kä1", "a\nb", "密钥"])
+def test_a_key_that_no_header_can_carry_is_refused_at_start(key: str) -> None:
+    with pytest.raises(SettingsError, match="ASCII"):
+        load({}, {"STENTOR_API_KEYS": key})

@@ -67,14 +67,14 @@ def test_status_is_healthy(bundled: Server) -> None:
     assert (facts["status"], facts["server"]) == ("ok", bundled.base)
 
 
-def test_status_of_a_server_that_cannot_load_its_voice_is_degraded() -> None:
+def test_status_of_a_server_that_cannot_load_its_voice_is_failing() -> None:
     spec = {**FAKE, "options": {"load": "fail"}}
     with serving(ready=False, models={"fake": spec}, speech_model="fake", preload="false") as server:
         assert server.speak("one").status_code == 503
-        until(lambda: server.get("/health").status_code == 503, "the server is degraded")
+        until(lambda: server.get("/health").status_code == 503, "the server is failing")
         done = run("status", port=server.port)
         assert done.returncode == 1
-        assert "degraded" in done.stdout
+        assert "failing" in done.stdout
         assert "last failure: " in done.stdout
 
 
@@ -95,7 +95,7 @@ def test_a_server_that_is_named_is_the_one_that_is_asked(bundled: Server) -> Non
         assert run("status", server=url).returncode == 0
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "nonsense", "http://[::1", "ftp://127.0.0.1"])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://[::1"])
 def test_a_server_that_is_named_and_silent_is_never_replaced(url: str, tmp_path: Path) -> None:
     for arguments in (["say", "-o", str(tmp_path / "x.wav"), "Hello"], ["models"], ["voices"], ["status"]):
         done = run(*arguments, "--server", url)
@@ -134,3 +134,10 @@ def test_colour_stays_away_where_it_is_not_wanted(bundled: Server) -> None:
     shown.close()
     assert "\x1b[3" not in shown.raw
     assert "\x1b" not in run("status", port=bundled.port).stdout
+
+
+@pytest.mark.parametrize("url", ["localhost:8300", "nonsense", "ftp://127.0.0.1"])
+def test_a_server_without_its_scheme_is_a_setting_to_correct_and_not_a_server_that_is_silent(url: str) -> None:
+    done = run("status", "--server", url)
+    assert done.returncode == 2
+    assert f"http://{url}" in done.stderr

@@ -15,7 +15,7 @@ def test_models_are_listed_in_openais_shape_and_in_open_webuis(bundled: Server) 
     client = openai.OpenAI(base_url=f"{bundled.base}/v1", api_key="unused")
     assert {model.id for model in client.models.list()} == {"hibari", "whisper-tiny.en"}
     assert {model["id"] for model in bundled.get("/v1/audio/models").json()["models"]} >= {"hibari"}
-    assert bundled.get("/v1/models/hibari").json()["capabilities"] == ["speed", "seed"]
+    assert bundled.get("/v1/models/hibari").json()["capabilities"] == ["speed", "seed", "resume"]
     assert bundled.get("/v1/models/hibari").json()["default"] is True
     assert bundled.get("/v1/models/nobody").status_code == 404
 
@@ -128,3 +128,9 @@ def test_a_browser_is_answered_only_where_its_origin_is_listed() -> None:
 
 def test_no_origin_is_allowed_by_default(fake: Server) -> None:
     assert "access-control-allow-origin" not in fake.get("/live", headers={"origin": "https://a.example"}).headers
+
+
+@pytest.mark.parametrize("path", ["/live", "/ready", "/health", "/metrics", "/v1/models", "/v1/audio/voices"])
+def test_a_monitor_that_only_asks_for_the_head_gets_it(bundled: Server, path: str) -> None:
+    answer = httpx.head(bundled.base + path, timeout=30)
+    assert (answer.status_code, answer.content) == (200, b"")

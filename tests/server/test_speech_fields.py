@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 
+import httpx
 import numpy as np
 import pytest
 
@@ -125,3 +126,43 @@ def test_normalize_false_leaves_the_text_as_it_is(fake: Server) -> None:
 def test_an_unknown_normalization_option_is_a_400(fake: Server) -> None:
     error = fake.speak("x", normalization_options={"nonsense": True}).json()["error"]
     assert error["param"] == "normalization_options.nonsense"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("ref_text", "Hi"), ("x_vector_only_mode", True), ("task_type", "Base"), ("task_type", "VoiceDesign")],
+)
+def test_a_field_of_what_a_model_lacks_is_refused_by_its_name(bundled: Server, field: str, value: object) -> None:
+    error = bundled.speak("Hello.", **{field: value}).json()["error"]
+    assert (error["code"], error["param"]) == ("unsupported_option", field)
+
+
+@pytest.mark.parametrize("empty", ["", None, "None"])
+@pytest.mark.parametrize("field", ["voice", "instructions", "language", "seed", "task_type", "ref_audio", "ref_text"])
+def test_an_empty_optional_field_is_an_absent_one(bundled: Server, field: str, empty: str | None) -> None:
+    body = {"input": "Hi.", "response_format": "pcm", field: empty}
+    assert httpx.post(f"{bundled.base}/v1/audio/speech", json=body).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"voice": {"id": None}},
+        {"voice": {"id": ""}},
+        {"x_vector_only_mode": None},
+        {"x_vector_only_mode": ""},
+        {"normalization_options": {"units": None}},
+        {"response_format": "PCM"},
+        {"instructions": "", "instruct": ""},
+    ],
+)
+def test_odd_spellings_of_nothing_in_particular_are_understood(bundled: Server, fields: dict[str, object]) -> None:
+    assert bundled.speak("Hi.", **fields).status_code == 200
+
+
+def test_instruct_is_heard_beside_empty_instructions(bundled: Server) -> None:
+    assert bundled.speak("Hi.", instructions="", instruct="sad").json()["error"]["param"] == "instructions"
+
+
+def test_a_voice_of_no_known_shape_is_told_by_its_own_name(bundled: Server) -> None:
+    assert {bundled.speak("Hi.", voice=voice).json()["error"]["param"] for voice in ({}, 1, [1])} == {"voice"}

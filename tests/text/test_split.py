@@ -149,3 +149,9 @@ def test_something_to_say(text: str) -> None:
 )
 def test_nothing_to_say(text: str) -> None:
     assert not is_speakable(text)
+
+
+def test_all_pauses_of_a_text_together_are_bounded_and_the_text_is_not() -> None:
+    parts = segments("word [pause 10s]" * 5000)
+    assert sum(one.seconds for one in parts if isinstance(one, Pause)) == 600
+    assert [one for one in parts if isinstance(one, str)] == ["word"] * 5000

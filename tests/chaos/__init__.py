@@ -1,0 +1,1 @@
+"""Many utterances under random faults; `python -m tests.chaos` (make chaos) runs as many as one likes."""
