@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stentor.errors import ProtocolError
-from stentor.journal import ID_BYTES, MAX_ACTIVE, PAGE_BYTES, StatusPage
+from stentor.journal import BOUNDARIES, ID_BYTES, MAX_ACTIVE, PAGE_BYTES, Boundary, Journal, StatusPage
 
 
 def test_a_fresh_page_shows_no_work(tmp_path: Path) -> None:
@@ -83,3 +83,44 @@ def test_a_reader_never_sees_half_a_record(tmp_path: Path) -> None:
             assert status.active == (f"id{status.unit}",) * (status.unit % 4)
     writer.join()
     assert page.read().counter == 20_000
+
+
+def test_an_utterance_goes_on_from_the_last_boundary_that_was_delivered(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path / "one")
+    writer = Journal.open(tmp_path / "one")
+    assert journal.boundary(10**9) == Boundary(0, 0)
+    for frame in range(1, 6):
+        writer.commit(frame, frame * 1000)
+    assert journal.boundary(999) == Boundary(0, 0)
+    assert journal.boundary(3000) == Boundary(3, 3000)
+    assert journal.boundary(4999) == Boundary(4, 4000)
+    assert journal.boundary(10**9) == Boundary(5, 5000)
+
+
+def test_a_long_utterance_keeps_its_last_boundaries(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path / "one")
+    for frame in range(1, 10_000):
+        journal.commit(frame, frame * 10)
+    assert journal.boundary(99_990) == Boundary(9_999, 99_990)
+    assert journal.boundary(99_990 - 10 * (BOUNDARIES - 1)) == Boundary(
+        9_999 - BOUNDARIES + 1, 99_990 - 10 * (BOUNDARIES - 1)
+    )
+
+
+def test_a_boundary_that_was_half_written_when_its_writer_died_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    journal = Journal.create(path)
+    journal.commit(1, 1000)
+    journal.commit(2, 2000)
+    raw = bytearray(path.read_bytes())
+    at = raw.rindex((2000).to_bytes(8, "little"))
+    raw[at : at + 2] = b"\xff\xff"
+    path.write_bytes(raw)
+    assert Journal.open(path).boundary(10**9) == Boundary(1, 1000)
+
+
+@pytest.mark.parametrize("content", [b"", b"STENTORJ", b"x" * 6160])
+def test_a_file_that_is_no_journal_is_told_apart(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "one").write_bytes(content)
+    with pytest.raises(ProtocolError, match="journal"):
+        Journal.open(tmp_path / "one")

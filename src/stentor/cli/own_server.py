@@ -72,6 +72,8 @@ def own_server(settings: Settings, **changed: Any) -> Iterator[OwnServer]:
             process.wait(END_S)
         process.kill()
         process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def _environment(settings: Settings, changed: dict[str, Any]) -> dict[str, str]:

@@ -112,6 +112,7 @@ class SidecarProcess:
             code = await asyncio.wait_for(self._process.wait(), within)
         except TimeoutError:
             self._stderr.cancel()
+            self._process._transport.close()  # type: ignore[attr-defined]  # asyncio has no public way to let a child go
             return None
         with contextlib.suppress(asyncio.TimeoutError):  # a grandchild may keep stderr open
             await asyncio.wait_for(asyncio.shield(self._stderr), 0.5)
