@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import http.server
 import json
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -17,7 +20,7 @@ import psutil
 import pytest
 
 from stentor.host.store import IncidentStore
-from tests.conftest import FAKE, Server, serving, until
+from tests.conftest import FAKE, Server, environment, serving, until
 from tests.server.test_speech import spoken
 
 SENTENCES = " ".join(f"This is sentence number {number} of a long story." for number in range(30))
@@ -236,9 +239,73 @@ def test_an_idle_process_that_has_grown_is_replaced_and_no_request_is_lost(tmp_p
 def test_an_idle_model_makes_room_for_the_next_where_memory_is_bounded() -> None:
     settings = fake()
     settings["models"]["other"] = {**settings["models"]["fake"]}
-    with serving(ready=False, memory_budget_mb=150, **settings) as server:
+    with serving(ready=False, memory_budget_mb=1, **settings) as server:  # less than one of them takes, anywhere
         server.speak("one")
         assert server.speak("one", model="other").status_code == 200
         assert server.health("fake")["state"] == "unloaded"
         assert server.speak("one").status_code == 200
         assert server.health("other")["state"] == "unloaded"
+
+
+def test_a_notification_is_the_one_sentence_and_says_what_speaks_now() -> None:
+    posted: list[str] = []
+
+    class Receiver(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.append(self.rfile.read(int(self.headers["content-length"])).decode())
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Receiver) as receiver:
+        threading.Thread(target=receiver.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{receiver.server_port}/stentor"
+        with serving(drills="true", notify_url=url) as server:
+            server.speak(SENTENCES, fault="kill@3")
+            until(lambda: posted, "it is posted")
+            assert server.health("hibari")["incident"] == posted[0]
+        receiver.shutdown()
+    assert "hibari on cpu died" in posted[0]
+    assert "its open request went on in a new one after" in posted[0]
+    assert posted[0].endswith("hibari on cpu speaks now.")
+
+
+def test_two_hosts_on_one_machine_do_not_disturb_each_other(tmp_path: Path) -> None:
+    settings = {"drills": "true", "data_dir": str(tmp_path)}
+    with serving(**settings) as one, serving(**settings) as other:
+        expected = one.speak(SENTENCES).content
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            answers = list(pool.map(lambda server: server.speak(SENTENCES, fault="kill@2"), (one, other, one, other)))
+        assert {answer.content for answer in answers} == {expected}
+        until(lambda: len(incidents(tmp_path)) >= 2, "both wrote their incidents")
+
+
+def test_a_full_shared_memory_is_an_error_at_start() -> None:
+    code = (
+        "from stentor import platform\nfrom pathlib import Path\n"
+        "platform.shared_memory_root = lambda: Path('/proc')\n"  # a folder in which nobody can make a file
+        "from stentor.cli import main\nimport sys\nsys.argv = ['stentor', 'serve', '--port', '0']\nsys.exit(main())"
+    )
+    run = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, timeout=60)
+    assert run.returncode == 2
+    assert "cannot write" in run.stderr
+
+
+def test_a_store_that_cannot_be_written_does_not_stop_the_server(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("where a folder should be")
+    with serving(drills="true", data_dir=str(tmp_path / "file")) as server:
+        assert server.speak(SENTENCES, fault="kill@3").content == server.speak(SENTENCES).content
+        assert "died" in server.health("hibari")["incident"]
+
+
+def test_a_model_that_never_loads_is_one_incident_and_not_one_for_each_try(tmp_path: Path) -> None:
+    settings = {**fake(load="fail"), "preload": "true", "data_dir": str(tmp_path)}
+    with serving(ready=False, **settings) as server:
+        until(lambda: server.health("fake")["restarts"] >= 3, "it is tried again and again")
+        assert [one.kind for one in incidents(tmp_path)] == ["load_failed"]
+        began = time.monotonic()
+        server.process.terminate()
+        server.process.wait(10)
+        assert time.monotonic() - began < 8  # no sentence is waited for

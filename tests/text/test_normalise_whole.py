@@ -151,11 +151,14 @@ def _everything(text: str) -> None:
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_four_times_the_text_takes_about_four_times_as_long(unit: str) -> None:
-    """Quadratic work takes 16 times; the floor keeps noise out of the comparison, whatever the machine."""
+    """Quadratic work takes 16 times, each time it is tried; a neighbour's load or the collector does so only once."""
     short = (unit * 40_000)[:40_000]
     _everything(short[:1000])
-    quick = min(_seconds(_everything, short) for _ in range(2))
-    assert _seconds(_everything, short * 4) < 9 * max(quick, 0.05)
+
+    def growth() -> float:
+        return _seconds(_everything, short * 4) / max(_seconds(_everything, short), 0.05)
+
+    assert any(growth() < 9 for _ in range(4))
 
 
 def test_a_hundred_thousand_characters_without_a_stop_pass() -> None:

@@ -57,6 +57,7 @@ class Drills:
     def _drill(self, kind: str, fault: str) -> Outcome:
         if kind not in self._undisturbed:
             self._undisturbed[kind], _ = self._ask(kind, None)
+        self._server.wait_until_healthy(RECOVERY_S)  # also of the drill before it
         before = len(self._incidents())
         try:
             seen, pause = self._ask(kind, fault)

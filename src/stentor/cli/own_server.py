@@ -46,10 +46,15 @@ class OwnServer:
         end = time.monotonic() + seconds
         while time.monotonic() < end and self._process.poll() is None:
             with contextlib.suppress(httpx.TransportError):
-                if self.get("/ready").status_code == 200 and self.get("/health").status_code == 200:
+                if self.get("/ready").status_code == 200 and self._is_well(self.get("/health")):
                     return
             time.sleep(LOOK_S)
         raise Unavailable(f"the server at {self.base} did not become ready; see what it wrote above.")
+
+    def _is_well(self, health: httpx.Response) -> bool:
+        """Healthy, and each standby that is wanted is warm."""
+        standbys = [one["standby"] for one in health.json()["sidecars"].values()]
+        return health.status_code == 200 and all(one in (None, "ready", "busy") for one in standbys)
 
 
 @contextlib.contextmanager

@@ -114,6 +114,11 @@ class Service:
         return bool(self.queue.running or self.queue.waiting)
 
     @property
+    def changing(self) -> bool:
+        """It is being loaded or unloaded right now."""
+        return self._lifecycle.locked()
+
+    @property
     def capabilities(self) -> list[str]:
         """Of the last process that could serve; empty where none has."""
         return self.known.capabilities if self.known else []
@@ -330,7 +335,8 @@ class Service:
             self._registry.recovered(self.incident)
 
     def _recovered(self) -> None:
-        if self.incident and not self.incident.recovered:
+        """A process is ready again; where requests were open, the incident is over when they go on (`went_on`)."""
+        if self.incident and not self.incident.recovered and not self.incident.open_requests:
             self.incident.recovered = True
             self._registry.recovered(self.incident)
 

@@ -61,6 +61,8 @@ class Supervisor:
     async def close(self) -> None:
         """End every process, and wait for what is still being written down."""
         await asyncio.gather(*(service.close() for service in self.services.values()))
+        for over in self._over.values():  # nothing will serve again: the sentences are written as they are
+            over.set()
         for task in self._tasks:
             if task.get_name() == "look after":
                 task.cancel()
@@ -73,7 +75,8 @@ class Supervisor:
         """Unload idle models, the longest unused first, until this one fits into the budget."""
         budget = self.settings.memory_budget_mb * MIB
         while budget and self._memory() + (wanted.known_memory or UNKNOWN_MB * MIB) > budget:
-            idle = [one for one in self.services.values() if one is not wanted and one.memory and not one.in_use]
+            others = (one for one in self.services.values() if one is not wanted and one.memory)
+            idle = [one for one in others if not one.in_use and not one.changing]  # else two could wait for each other
             if not idle:
                 log.warning("%s is loaded beyond memory_budget_mb: nothing idle is left to unload", wanted.model)
                 return
@@ -88,9 +91,12 @@ class Supervisor:
         asyncio.current_task().set_name("look after")  # type: ignore[union-attr]
         while True:
             await asyncio.sleep(TICK_S)
-            for service in self.services.values():
-                await self._recycle_grown(service)
-                await self._requalify(service)
+            try:
+                for service in self.services.values():
+                    await self._recycle_grown(service)
+                    await self._requalify(service)
+            except Exception:  # the supervisor's edge: looking after must not end
+                log.exception("looking after the sidecars failed; it is tried again")
 
     async def _recycle_grown(self, service: Service) -> None:
         most = self.settings.recycle_mb * MIB
@@ -136,6 +142,9 @@ class Supervisor:
 
     def mourn(self, service: Service, rung: Rung, death: Death) -> Incident:
         """Write down how a process ended; the rest of it is added once it is known."""
+        last = service.incident
+        if death.kind == "load_failed" and last and last.kind == "load_failed" and not last.recovered:
+            return last  # the same one, tried again with back-off: one row and one notification
         incident = _incident(
             service,
             rung,
