@@ -9,7 +9,7 @@ demo: $(VENV)/demo.stamp  ## speak, listen to it, print both
 	$(BIN)/python -m bench.demo  # as a module: in a script, bench/http.py would be the standard library's http
 
 test: $(VENV)/test.stamp  ## every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4
 
 N ?= 200
 SEED ?= 1
