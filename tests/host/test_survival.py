@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import openai
 import psutil
 import pytest
 
 from stentor.host.store import IncidentStore
 from tests.conftest import FAKE, Server, environment, serving, until
+from tests.fake_engine import FRAME, RATE, tone
 from tests.server.test_speech import spoken
 
 SENTENCES = " ".join(f"This is sentence number {number} of a long story." for number in range(30))
@@ -183,6 +185,35 @@ def test_a_rung_is_probed_and_serves_again_or_stays_out() -> None:
         time.sleep(4)
         assert server.health("fake")["rung"] == "cpu"
         assert server.speak("one").status_code == 200
+
+
+def test_a_rung_that_passes_its_probe_serves_again() -> None:
+    """This `GPU` is the processor, on which the real probe passes."""
+    settings = rungs(crash_at=3)
+    settings["models"]["fake"]["rungs"][0]["device"] = "cpu"
+    with serving(ready=False, breaker_pause=1.0, **settings) as server:
+        assert server.speak(FAKE_TEXT).content == spoken(FAKE_TEXT, 40)
+        assert server.health("fake")["rung"] == "cpu"
+        until(lambda: server.health("fake")["rung"] == "gpu", "the better rung serves again")
+        assert server.speak("one two").content == spoken("one two", 2)
+        assert server.get("/health").json()["status"] == "ok"
+
+
+def test_other_numerics_go_on_from_the_same_frame_without_a_gap_or_a_click_and_the_answer_says_so() -> None:
+    settings = rungs(crash_at=20, resume=True, frame_s=0.02)
+    settings["models"]["fake"]["rungs"][1]["options"] = {"resume": True, "level": 0.25}
+    with serving(ready=False, **settings) as server:
+        answer = server.speak(FAKE_TEXT, stream=False)
+        metrics = server.get("/metrics").text
+    heard = np.frombuffer(answer.content, np.int16) / 32768
+    loud = np.concatenate([tone(FAKE_TEXT, index) for index in range(40)])
+    assert answer.headers["x-stentor-resumed"] == "approximate"
+    assert 'stentor_resumed_total{exact="false"' in metrics
+    assert len(heard) == len(loud)
+    at = int(np.argmax(np.abs(heard - loud) > 1e-4))  # the first sample of the other voice
+    assert 15 * FRAME < at <= 20 * FRAME
+    np.testing.assert_allclose(heard[at + RATE // 100 :], loud[at + RATE // 100 :] / 2, atol=1e-4)
+    assert np.max(np.abs(np.diff(heard))) < 1.05 * np.max(np.abs(np.diff(loud)))  # a click would be a step
 
 
 def test_a_request_that_kills_every_process_ends_in_one_error_after_its_attempts(tmp_path: Path) -> None:
